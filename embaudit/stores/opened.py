@@ -14,7 +14,7 @@ from embaudit.stores.decode import Decode, decoder_of
 from embaudit.stores.kinds import kind_of, store_kinds
 from embaudit.stores.nested import listed, with_json
 from embaudit.stores.place import AskedRows, StorePlace
-from embaudit.stores.search import SearchedColumns, typed
+from embaudit.stores.search import SearchedColumns, StoreSearch, typed
 from embaudit.stores.store import RowBatch, Store
 from embaudit.stores.table import StoreTable, Values
 from embaudit.stores.template import Template, is_template
@@ -75,12 +75,20 @@ def store_of(table: StoreTable, asked: AskedRows, kind: str = "") -> Store:
         metric=table.metric,
         notes=table.notes,
         rounded=table.rounded,
-        search=partial(table.search, SearchedColumns(columns["vector"], columns["id"], table.columns))
-        if table.search is not None and "id" in columns
-        else None,
+        search=None if table.search is None else partial(_opened_search, table, columns),
         where=tuple((name, typed(table.columns.get(name), name, value)) for name, value in where),
     )
     return store if template is None else embedding(store, template)
+
+
+def _opened_search(table: StoreTable, columns: Mapping[str, str]) -> StoreSearch:
+    assert table.search is not None
+    if "id" not in columns:
+        raise UsageError(
+            f"{table.shown} has no ids by which the results of a search could be told apart.",
+            next_step="Name the column that tells its rows apart: --id COLUMN",
+        )
+    return table.search(SearchedColumns(columns["vector"], columns["id"], table.columns))
 
 
 def embedding(store: Store, template: Template) -> Store:

@@ -62,7 +62,8 @@ class Store:
         notes: what to know of how it was read, a sentence each.
         rounded: what it gives back of (n, D) vectors that are put into it; None if it keeps them as they are.
         template: makes what was embedded of a row's fields; None if that is the text column.
-        search: opens its own search; None if it has none that can be asked, or no ids by which results are told.
+        search: opens its own search; None if it has none that can be asked. Raises UsageError if it has no ids by which
+            results are told apart, CorpusError if it cannot be opened.
         where: rows whose field has this value are the rows of this store; (name, value) each, empty for all.
     """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from embaudit.comparisons.search.exact import scores_of
-from embaudit.comparisons.search.recall import Share
+from embaudit.comparisons.search.recall import MeanShare
 from embaudit.comparisons.stored.encode import encode_rows
 from embaudit.comparisons.stored.sample import SomeRows
 from embaudit.functions.function import EmbeddingFunction
@@ -15,7 +15,7 @@ K = 10
 ROWS = 1_000
 
 
-def kept_by_codes(function: EmbeddingFunction, rows: SomeRows, metric: Metric) -> Share | None:
+def kept_by_codes(function: EmbeddingFunction, rows: SomeRows, metric: Metric) -> MeanShare | None:
     """Of each row's ten nearest among these by the function's vectors, how many are so by what the index keeps.
 
     Rows ask for each other, (n, D) stored and encoded again. Among all rows of an index neighbours are closer to one
@@ -32,7 +32,7 @@ def kept_by_codes(function: EmbeddingFunction, rows: SomeRows, metric: Metric) -
     if own.shape[1] != stored.shape[1] or usable.sum() <= 2 * K:
         return None
     nearest = [_nearest(scores_of(metric, one, one)) for one in (own[usable].astype(np.float32), stored)]
-    return Share.of(np.array([len(np.intersect1d(*both)) / K for both in zip(*nearest, strict=True)]))
+    return MeanShare.of(np.array([len(np.intersect1d(*both)) / K for both in zip(*nearest, strict=True)]))
 
 
 def _nearest(scores: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from embaudit.comparisons.search.queries import Queries
-from embaudit.comparisons.search.recall import Share, Truth, without_own
+from embaudit.comparisons.search.recall import MeanShare, Truth, without_own
 from embaudit.stores.search import Dial, Settings, StoreSearch, Where
 
 # Queries that settings are tried with, and beyond which recall a wider setting is not tried.
@@ -32,7 +32,7 @@ class TriedSetting:
 
     settings: dict[str, int]
     changed: dict[str, int]
-    recall: Share
+    recall: MeanShare
     times: float
 
     @property
@@ -49,7 +49,7 @@ def tried_settings(
     target: float,
     progress: Callable[[int], None] = lambda done: None,
 ) -> list[TriedSetting]:
-    """The present setting first, then wider ones, dial by dial, until the target is passed; exact search last."""
+    """The present setting, then wider ones, dial by dial, until the target is passed; exact if none is enough."""
     some = queries.first(TRIED_WITH)
     found = [_tried(search, some, truth, present, dict(present), where)]
     best = dict(present)
@@ -66,7 +66,8 @@ def tried_settings(
         best = top.settings
         if top.recall.lowest >= target:
             break
-    if search.exact is not None and not any(search.exact.items() <= one.settings.items() for one in found):
+    is_known = any(one.recall.value >= ENOUGH or (search.exact or {}).items() <= one.settings.items() for one in found)
+    if search.exact is not None and not is_known:
         found.append(_tried(search, some, truth, present, {**present, **search.exact}, where))
     return found
 
@@ -92,6 +93,6 @@ def _tried(
             if is_new:
                 recalls.append(truth.found(place, without_own(hits.ids, own)))
         ratios.append(took[True] / took.get(False, took[True]))
-    recall = Share.of(np.array(recalls))
+    recall = MeanShare.of(np.array(recalls))
     changed = {name: value for name, value in settings.items() if present.get(name) != value}
-    return TriedSetting(settings, changed, recall or Share(float("nan")), float(np.median(ratios)))
+    return TriedSetting(settings, changed, recall or MeanShare(float("nan")), float(np.median(ratios)))

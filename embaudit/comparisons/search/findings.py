@@ -9,7 +9,7 @@ import numpy as np
 
 from embaudit.comparisons.search.curve import least_change
 from embaudit.comparisons.search.metric import NAMES
-from embaudit.comparisons.search.recall import Outcome, Share, Third
+from embaudit.comparisons.search.recall import MeanShare, Results, Third
 from embaudit.errors import CorpusError
 from embaudit.finding import Finding, Level, interval
 
@@ -54,15 +54,11 @@ def _cannot(report: SearchReport) -> Iterator[Finding]:
     """What keeps a search from being measured at all."""
     store, profile = report.store, report.profile
     if store.search is None:
-        if "id" not in store.columns and store.kind:
-            why = "has no ids by which its results could be told apart, or no search that can be asked"
-        else:
-            why = "is no store that is searched by itself"
         yield Finding(
             "not measured",
-            f"{store.shown} {why}.",
+            f"{store.shown} is no store that is searched by itself.",
             "A file of vectors is searched by what it is loaded into.",
-            "Name that: a FAISS index, a folder or the address of a store; or its ids, with --id COLUMN.",
+            "Name that: a FAISS index, or the folder or address of a store.",
             "no_search",
         )
     elif profile is not None and not profile.dimensions:
@@ -104,7 +100,7 @@ def _recall(report: SearchReport) -> Iterator[Finding]:
     yield Finding(level, sentence, meaning, advice, "recall", share.value, share.low, share.high)
 
 
-def level_of(share: Share, target: float) -> Level:
+def level_of(share: MeanShare, target: float) -> Level:
     """A problem if a recall is below what is wanted, a look if it may be."""
     return "problem" if share.highest < target else "ok" if share.lowest >= target else "look"
 
@@ -195,7 +191,7 @@ def _results(report: SearchReport) -> Iterator[Finding]:
         )
 
 
-def _fewer(outcome: Outcome, queries: int, where: str, level: Level = "problem") -> Finding:
+def _fewer(outcome: Results, queries: int, where: str, level: Level = "problem") -> Finding:
     return Finding(
         level,
         f"{outcome.fewer:,} of {queries:,} queries get fewer rows than the {outcome.truth.k} that they ask "
@@ -317,7 +313,7 @@ def _codes(report: SearchReport) -> Iterator[Finding]:
 
 
 def _alike(report: SearchReport) -> float:
-    """Share of the rows that share their bits with a row of another text; without texts, with any."""
+    """MeanShare of the rows that share their bits with a row of another text; without texts, with any."""
     profile = report.profile
     if profile is None or not len(profile.hashes):
         return 0.0
@@ -353,7 +349,7 @@ def _falls(report: SearchReport) -> Iterator[Finding]:
         )
 
 
-def _share(share: Share) -> str:
+def _share(share: MeanShare) -> str:
     return f"{share.value:.2f}{interval(share.low, share.high)}"
 
 

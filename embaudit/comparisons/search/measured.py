@@ -10,7 +10,7 @@ import numpy as np
 
 from embaudit.comparisons.search.exact import METRICS, Exact, exact_search
 from embaudit.comparisons.search.queries import Queries
-from embaudit.comparisons.search.recall import MARGIN, Outcome, Truth, asked
+from embaudit.comparisons.search.recall import MARGIN, Results, Truth, asked
 from embaudit.errors import CorpusError
 from embaudit.stores.search import Settings, StoreSearch
 from embaudit.stores.store import Metric, RowBatch, Store
@@ -54,7 +54,7 @@ class Ids:
 
 
 @dataclass(frozen=True)
-class Searched:
+class SearchedRows:
     """A store's search beside exact search, for one set of queries and one filter.
 
     Attributes:
@@ -69,8 +69,8 @@ class Searched:
     where: str
     rows: int
     exact: Exact
-    first: Outcome
-    many: Outcome
+    first: Results
+    many: Results
     repeated: int
     gone: tuple[str, ...]
 
@@ -82,7 +82,7 @@ def searched(
     settings: Settings,
     progress: Progress,
     bounds: Mapping[Metric, np.ndarray] | None = None,
-) -> Searched:
+) -> SearchedRows:
     """Ask a store, and compare with every row.
 
     Args:
@@ -101,7 +101,7 @@ def searched(
         progress("queries asked", len(queries), None)
     given = list(dict.fromkeys(one for outcome in outcomes for ids_ in outcome.given for one in ids_))
     known = ids.counts(given)
-    return Searched(
+    return SearchedRows(
         where=", ".join(f"{name}={value}" for name, value in store.where),
         rows=exact.rows,
         exact=exact,
@@ -112,7 +112,7 @@ def searched(
     )
 
 
-class Parts:
+class KeptParts:
     """Runs the parts of a measurement; what a store's error ends is named, and the others are kept."""
 
     def __init__(self) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from embaudit.comparisons.search.exact import METRICS, Nearest
-from embaudit.comparisons.search.recall import Share
+from embaudit.comparisons.search.recall import MeanShare
 from embaudit.stores.search import Hits
 from embaudit.stores.store import Metric
 
@@ -34,7 +34,7 @@ class RankedBy:
 
     store: Metric
     declared: Metric
-    changed: Mapping[Metric, Share]
+    changed: Mapping[Metric, MeanShare]
     scores: str
     lowest: float
     highest: float
@@ -50,7 +50,7 @@ def ranked_by(
     changed = {}
     for metric in METRICS:
         if metric != store and metric in nearest:
-            share = Share.of(_changed(own, nearest[metric]))
+            share = MeanShare.of(_changed(own, nearest[metric]))
             if share is not None:
                 changed[metric] = share
     scores = [float(one) for hit in hits for one in hit.scores]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from embaudit.chart import Axis, Chart, Layer, Mark, Panel
 from embaudit.chart import interval as interval_marks
 from embaudit.comparisons.search.metric import NAMES
-from embaudit.comparisons.search.recall import Outcome, Share
+from embaudit.comparisons.search.recall import MeanShare, Results
 from embaudit.document import Column, Estimate, Page, Section, Table, Value
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def _beside_exact(report: SearchReport) -> Table:
     return Table(columns, rows)
 
 
-def _row(among: str, rows: int, outcome: Outcome) -> tuple[Value, ...]:
+def _row(among: str, rows: int, outcome: Results) -> tuple[Value, ...]:
     return (among, rows, outcome.truth.k, _estimate(outcome.recall), outcome.fewer)
 
 
@@ -128,5 +128,5 @@ def _metrics(report: SearchReport) -> Table:
     return Table(columns, rows, scores if ranked.scores else "")
 
 
-def _estimate(share: Share | None) -> Estimate:
+def _estimate(share: MeanShare | None) -> Estimate:
     return Estimate(None) if share is None else Estimate(share.value, share.low, share.high)

@@ -20,7 +20,7 @@ LEAST = 30
 
 
 @dataclass(frozen=True)
-class Share:
+class MeanShare:
     """A mean over queries with its 95 % interval (Student's, within 0 and 1)."""
 
     value: float
@@ -28,7 +28,7 @@ class Share:
     high: float | None = None
 
     @classmethod
-    def of(cls, values: np.ndarray) -> Share | None:
+    def of(cls, values: np.ndarray) -> MeanShare | None:
         value, low, high = mean_with_interval(np.asarray(values, dtype=np.float64))
         if value is None:
             return None
@@ -82,7 +82,7 @@ class Truth:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Results:
     """What a store gave for all queries at one number of results.
 
     Attributes:
@@ -101,8 +101,8 @@ class Outcome:
         return np.array([self.truth.found(query, given) for query, given in enumerate(self.given)])
 
     @property
-    def recall(self) -> Share | None:
-        return Share.of(self.recalls)
+    def recall(self) -> MeanShare | None:
+        return MeanShare.of(self.recalls)
 
     @property
     def fewer(self) -> int:
@@ -120,7 +120,7 @@ class Outcome:
         )
 
 
-def asked(search: StoreSearch, queries: Queries, truth: Truth, settings: Settings, where: Where) -> Outcome:
+def asked(search: StoreSearch, queries: Queries, truth: Truth, settings: Settings, where: Where) -> Results:
     """Ask a store for the k rows nearest to each query, as an application does."""
     given, hits = [], []
     for vector, own in zip(queries.vectors, queries.ids, strict=True):
@@ -128,7 +128,7 @@ def asked(search: StoreSearch, queries: Queries, truth: Truth, settings: Setting
         found = search.find(vector, truth.k + (own is not None), settings, where)
         given.append(without_own(found.ids, own)[: truth.k])
         hits.append(found)
-    return Outcome(truth, tuple(given), tuple(hits))
+    return Results(truth, tuple(given), tuple(hits))
 
 
 def without_own(ids: Sequence[object], own: object) -> tuple[str, ...]:
@@ -151,10 +151,10 @@ class Third:
     by: str
     which: str
     neighbours: int
-    found: Share
+    found: MeanShare
 
 
-def thirds(outcome: Outcome, rows: int, copies: np.ndarray | None, spread: np.ndarray) -> Iterator[Third]:
+def thirds(outcome: Results, rows: int, copies: np.ndarray | None, spread: np.ndarray) -> Iterator[Third]:
     """Recall by what may lower it; each way to sort with all of its parts, or not at all.
 
     Args:
@@ -168,7 +168,7 @@ def thirds(outcome: Outcome, rows: int, copies: np.ndarray | None, spread: np.nd
     low, high = np.quantile(spread, [1 / 3, 2 / 3])
     density = (spread[queries] > low).astype(int) + (spread[queries] > high)
     age = np.minimum(numbers * 3 // max(rows, 1), 2)
-    ways = [
+    ways: list[tuple[str, tuple[str, ...], np.ndarray]] = [
         ("density", ("queries where rows are sparse", "between", "queries where rows are dense"), density),
         ("age", ("rows of the first third of the store", "of the second", "of the last"), age),
     ]
@@ -182,12 +182,12 @@ def thirds(outcome: Outcome, rows: int, copies: np.ndarray | None, spread: np.nd
             chosen = part == place
             hits = np.bincount(queries[chosen], weights=found[chosen])
             totals = np.bincount(queries[chosen])
-            share = Share.of(hits[totals > 0] / totals[totals > 0])
+            share = MeanShare.of(hits[totals > 0] / totals[totals > 0])
             if share is not None:
                 yield Third(by, which, int(chosen.sum()), share)
 
 
-def _by_neighbour(outcome: Outcome) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _by_neighbour(outcome: Results) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Of each neighbour that is to be found: its query, its row, and whether it is found."""
     queries, numbers, found = [], [], []
     for query, (ids, rows) in enumerate(zip(outcome.truth.ids, outcome.truth.rows, strict=True)):

@@ -14,12 +14,12 @@ from embaudit.comparisons.search.codes import kept_by_codes
 from embaudit.comparisons.search.curve import ENOUGH, TriedSetting, tried_settings
 from embaudit.comparisons.search.exact import exact_search
 from embaudit.comparisons.search.findings import search_findings
-from embaudit.comparisons.search.measured import FIRST, Parts, Progress, Searched, searched
+from embaudit.comparisons.search.measured import FIRST, KeptParts, Progress, SearchedRows, searched
 from embaudit.comparisons.search.metric import DECLARED, RankedBy, ranked_by
 from embaudit.comparisons.search.page import search_page
 from embaudit.comparisons.search.queries import Queries, beginnings, of_rows, of_texts
 from embaudit.comparisons.search.reach import AMONG, Reached, reached
-from embaudit.comparisons.search.recall import Share, Third, thirds
+from embaudit.comparisons.search.recall import MeanShare, Third, thirds
 from embaudit.comparisons.stored.profile import Profile, profile_of
 from embaudit.comparisons.stored.sample import SomeRows
 from embaudit.document import Page
@@ -67,13 +67,13 @@ class SearchReport(Report):
     queries: tuple[int, str]
     function: str = ""
     profile: Profile | None = None
-    plain: Searched | None = None
-    filtered: Searched | None = None
+    plain: SearchedRows | None = None
+    filtered: SearchedRows | None = None
     reached: Reached | None = None
     tried: tuple[TriedSetting, ...] = ()
     ranked: RankedBy | None = None
     thirds: tuple[Third, ...] = ()
-    codes: Share | None = None
+    codes: MeanShare | None = None
     findings: tuple[Finding, ...] = ()
     seconds: float = 0.0
 
@@ -84,7 +84,7 @@ class SearchReport(Report):
         return "could not be told" if self.plain is None or self.recall is None else "finds what it holds"
 
     @property
-    def recall(self) -> Share | None:
+    def recall(self) -> MeanShare | None:
         """Recall@10 at the present settings, without a filter."""
         return None if self.plain is None else self.plain.first.recall
 
@@ -160,7 +160,7 @@ def look_at_search(
         CorpusError: if the store cannot be read.
     """
     start = time.monotonic()
-    parts = Parts()
+    parts = KeptParts()
     search = None if store.search is None else parts.run("its search", store.search)
     present = _present(store, search, settings or {})
     profile = profile_of(store, seed, lambda done: progress("rows read", done, store.rows))
@@ -173,7 +173,7 @@ def look_at_search(
 
 def _measure(
     report: SearchReport,
-    parts: Parts,
+    parts: KeptParts,
     function: EmbeddingFunction | None,
     filtered: Store | None,
     texts: Sequence[str] | None,
@@ -279,7 +279,7 @@ def _owed(store: Store, search: StoreSearch, rows: SomeRows, report: SearchRepor
     return of_rows(some.at(np.flatnonzero(exact.above["dot"][:, 0] < AMONG)))
 
 
-def _searched(one: Searched) -> dict[str, Any]:
+def _searched(one: SearchedRows) -> dict[str, Any]:
     recalls = {name: outcome.recall for name, outcome in (("recall_at_10", one.first), ("recall_at_100", one.many))}
     return {
         "where": one.where,
