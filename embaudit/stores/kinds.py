@@ -12,6 +12,7 @@ from embaudit.stores.table import StoreKind
 GROUP = "embaudit.stores"
 # In the order in which they are asked: what is told by its content before what is told by a suffix.
 OWN = (
+    "remote_parquet",
     "postgres",
     "chroma",
     "lancedb",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from embaudit.errors import CorpusError
@@ -18,6 +19,21 @@ MAGIC = b"PAR1"
 BUFFER = 1 << 20
 
 
+@dataclass(frozen=True)
+class ParquetPart:
+    """One file of a table.
+
+    Attributes:
+        shown: as messages call it.
+        open: gives a path, or a file object.
+        is_far: whether its column of a row group is fetched at once, since each request takes long.
+    """
+
+    shown: str
+    open: Callable[[], Any]
+    is_far: bool = False
+
+
 def is_parquet(place: StorePlace) -> bool:
     if place.is_folder:
         return any(file.suffix.lower() in SUFFIXES for file in place.path.rglob("*"))
@@ -26,29 +42,38 @@ def is_parquet(place: StorePlace) -> bool:
 
 def open_parquet(place: StorePlace, asked: AskedRows) -> StoreTable:
     """The rows of a Parquet file, or of a folder of them in the order of their names."""
-    import pyarrow.parquet as pq
-
     files = [place.path]
     if place.is_folder:
         files = sorted(file for file in place.path.rglob("*") if file.suffix.lower() in SUFFIXES)
-    with reported(place.shown):
-        opened = [pq.ParquetFile(file) for file in files]
-        schema, rows = opened[0].schema_arrow, sum(file.metadata.num_rows for file in opened)
+    return table_of_parts(place.shown, [ParquetPart(str(file), lambda file=file: file) for file in files])  # type: ignore[misc]
+
+
+def table_of_parts(shown: str, parts: Sequence[ParquetPart], **declared: Any) -> StoreTable:
+    """The rows of Parquet files of the same columns, one after another."""
+    import pyarrow.parquet as pq
+
+    schema, rows = None, 0
+    for part in parts:
+        # Opened one at a time: a folder may have thousands.
+        with reported(part.shown), pq.ParquetFile(part.open()) as file:
+            schema, rows = schema or file.schema_arrow, rows + file.metadata.num_rows
 
     def batches(names: Sequence[str]) -> Iterator[Any]:
-        for file in files:
-            with reported(str(file)):
-                part = pq.ParquetFile(file, buffer_size=BUFFER, pre_buffer=False)
-                if lacking := [name for name in names if name not in part.schema_arrow.names]:
-                    columns = {one.name: StoreColumn(str(one.type), "other") for one in part.schema_arrow}
+        for part in parts:
+            with (
+                reported(part.shown),
+                pq.ParquetFile(part.open(), buffer_size=BUFFER, pre_buffer=part.is_far) as file,
+            ):
+                if lacking := [name for name in names if name not in file.schema_arrow.names]:
+                    columns = {one.name: StoreColumn(str(one.type), "other") for one in file.schema_arrow}
                     raise CorpusError(
-                        f"{file} has no column {lacking[0]!r}: it has {listed(columns)}.",
+                        f"{part.shown} has no column {lacking[0]!r}: it has {listed(columns)}.",
                         next_step="All files of a folder must have the same columns.",
                     )
                 # With threads, the column of a whole row group is read at once: of up to a million rows.
-                yield from part.iter_batches(batch_size=BATCH_ROWS, columns=list(names), use_threads=False)
+                yield from file.iter_batches(batch_size=BATCH_ROWS, columns=list(names), use_threads=False)
 
-    return table_of_arrow(place.shown, schema, batches, rows=rows)
+    return table_of_arrow(shown, schema, batches, rows=rows, **declared)
 
 
 KINDS = (

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from fake_hub import FakeHub, serving
-from model_hub import point_to
+from fake_hub import hub as hub
 
 
 @pytest.fixture
@@ -27,14 +26,3 @@ def write(tmp_path: Path) -> Callable[[str, bytes | str], str]:
         return str(path)
 
     return write_file
-
-
-@pytest.fixture
-def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
-    """A hub on localhost and an empty cache, in place of the real ones."""
-    from huggingface_hub import constants
-
-    with serving(FakeHub()) as fake:
-        point_to(fake.endpoint, monkeypatch)
-        monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub-cache"))
-        yield fake

@@ -10,7 +10,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from urllib.parse import unquote, urlsplit
+
+import pytest
+from model_hub import point_to
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
@@ -124,3 +128,14 @@ def serving(hub: FakeHub) -> Iterator[FakeHub]:
 def json_lines(rows: list[object]) -> bytes:
     """Rows as the bytes of a jsonl file."""
     return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
+    """A hub on localhost and an empty cache, in place of the real ones."""
+    from huggingface_hub import constants
+
+    with serving(FakeHub()) as fake:
+        point_to(fake.endpoint, monkeypatch)
+        monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub-cache"))
+        yield fake
