@@ -19,7 +19,7 @@ from embaudit.functions.opened import AskedAs, Given, asked_of, is_checkpoint, n
 from embaudit.request import AuditRequest
 from embaudit.settings import Settings
 from embaudit.stores.opened import open_store
-from embaudit.stores.place import AskedRows, SeveralFit
+from embaudit.stores.place import LARGE, AskedRows, SeveralFit
 
 Progress = Callable[[str, int, int | None], None]
 
@@ -42,6 +42,7 @@ def vectors(
     every_row: bool = False,
     table: str | Path | None = None,
     with_explanation: bool = True,
+    whole: bool = False,
     **settings: Any,
 ) -> StoredReport:
     """What stored vectors show by themselves, and whether a checkpoint, or another function, built them.
@@ -62,6 +63,7 @@ def vectors(
         also: other functions that may have built rows.
         every_row: encode every row again.
         table: where the rows that the checkpoint did not build are written, .csv or .parquet; implies ``every_row``.
+        whole: read all rows of Parquet files that have more than ten million; by default, row groups drawn at random.
         settings: seed of the draw, and how the checkpoint is loaded: device, pooling, max_length, prompt, allow_pickle,
             trust_remote_code.
 
@@ -82,6 +84,8 @@ def vectors(
             numbers=numbers,
             where=tuple((name, str(value)) for name, value in (where or {}).items()),
             allow_pickle=request.allow_pickle,
+            most=most_of(whole or every_row or table is not None),
+            seed=request.seed,
         ),
         function=checkpoint,
         asked=asked_of([given, *also], api=api, model=model),
@@ -92,6 +96,11 @@ def vectors(
         table=None if table is None else Path(table),
         with_explanation=with_explanation,
     )
+
+
+def most_of(is_whole: bool) -> int | None:
+    """Rows of a store that is read whole; None: however many it has."""
+    return None if is_whole else LARGE
 
 
 def run(

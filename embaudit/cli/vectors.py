@@ -40,6 +40,11 @@ if TYPE_CHECKING:
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write the rows that CHECKPOINT did not build to a .csv or .parquet file; implies --all.",
 )
+@click.option(
+    "--whole",
+    is_flag=True,
+    help="Read all rows of Parquet files with more than ten million; by default, row groups drawn at random.",
+)
 @click.option("--no-explanation", is_flag=True, help="Do not search for what explains rows that differ.")
 @asks_functions(in_roles=True, keeps=True)
 @ends_in_page
@@ -51,6 +56,7 @@ def vectors(
     also: tuple[str, ...],
     every_row: bool,
     table: Path | None,
+    whole: bool,
     no_explanation: bool,
     asked: AskedOptions,
     shown: Shown,
@@ -62,7 +68,7 @@ def vectors(
     looked at. Exit code 0 if nothing is wrong, 1 if the index is not sound or not wholly the checkpoint's, 2 if that
     could not be told.
     """
-    from embaudit.api.vectors import run
+    from embaudit.api.vectors import most_of, run
     from embaudit.errors import UsageError
 
     if file is None and (every_row or table is not None or also):
@@ -75,7 +81,12 @@ def vectors(
     report = run(
         None if file is None else request,
         file or request.checkpoint,
-        replace(of_rows, allow_pickle=request.allow_pickle),
+        replace(
+            of_rows,
+            allow_pickle=request.allow_pickle,
+            most=most_of(whole or every_row or table is not None),
+            seed=request.seed,
+        ),
         asked=asked.of(*functions),
         rows=rows,
         seed=request.seed,

@@ -13,7 +13,7 @@ from embaudit.stores.copies import changed, signature
 from embaudit.stores.decode import Decode, decoder_of
 from embaudit.stores.kinds import kind_of, store_kinds
 from embaudit.stores.nested import listed, with_json
-from embaudit.stores.place import AskedRows, StorePlace
+from embaudit.stores.place import DRAWN, AskedRows, StorePlace
 from embaudit.stores.search import SearchedColumns, StoreSearch, typed
 from embaudit.stores.store import RowBatch, Store
 from embaudit.stores.table import StoreTable, Values
@@ -39,6 +39,8 @@ def open_store(named: str | Path, asked: AskedRows = NOTHING) -> Store:
     if kind is None or (place.is_compressed and not kind.takes_gzip):
         raise _unknown(place)
     table = kind.open(place, asked)
+    if asked.most is not None and table.draw is not None and (table.rows or 0) > asked.most and not asked.where:
+        table = table.draw(DRAWN, asked.seed)
     if place.is_path and not table.is_pinned:
         table = _unchanged(table, place.path)
     return store_of(table, asked, kind.name)
@@ -73,12 +75,24 @@ def store_of(table: StoreTable, asked: AskedRows, kind: str = "") -> Store:
         fields=fields,
         kind=kind,
         metric=table.metric,
-        notes=table.notes,
+        notes=(*table.notes, *_drawn_note(table)),
         rounded=table.rounded,
+        drawn=table.drawn,
         search=None if table.search is None else partial(_opened_search, table, columns),
         where=tuple((name, typed(table.columns.get(name), name, value)) for name, value in where),
     )
     return store if template is None else embedding(store, template)
+
+
+def _drawn_note(table: StoreTable) -> tuple[str, ...]:
+    drawn = table.drawn
+    if drawn is None:
+        return ()
+    return (
+        f"{drawn.read:,} of {drawn.rows:,} rows were read, in {len(drawn.starts):,} of {drawn.groups:,} row groups "
+        "drawn at random: counts are of these, and rows are numbered among them; shares of all rows have intervals over the "
+        "groups. --whole reads all of them.",
+    )
 
 
 def _opened_search(table: StoreTable, columns: Mapping[str, str]) -> StoreSearch:

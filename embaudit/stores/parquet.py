@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from embaudit.errors import CorpusError
 from embaudit.stores.arrow_table import table_of_arrow
 from embaudit.stores.columns import listed
 from embaudit.stores.damage import reported
+from embaudit.stores.drawn import drawn_groups
 from embaudit.stores.place import AskedRows, StorePlace
 from embaudit.stores.table import BATCH_ROWS, StoreColumn, StoreKind, StoreTable
 
@@ -52,14 +53,18 @@ def table_of_parts(shown: str, parts: Sequence[ParquetPart], **declared: Any) ->
     """The rows of Parquet files of the same columns, one after another."""
     import pyarrow.parquet as pq
 
-    schema, rows = None, 0
+    schema, sizes = None, []
     for part in parts:
         # Opened one at a time: a folder may have thousands.
         with reported(part.shown), pq.ParquetFile(part.open()) as file:
-            schema, rows = schema or file.schema_arrow, rows + file.metadata.num_rows
+            schema = schema or file.schema_arrow
+            sizes.append([file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)])
 
-    def batches(names: Sequence[str]) -> Iterator[Any]:
-        for part in parts:
+    def batches(names: Sequence[str], chosen: Sequence[Sequence[int]] | None = None) -> Iterator[Any]:
+        for place, part in enumerate(parts):
+            groups = None if chosen is None else list(chosen[place])
+            if groups == []:
+                continue
             with (
                 reported(part.shown),
                 pq.ParquetFile(part.open(), buffer_size=BUFFER, pre_buffer=part.is_far) as file,
@@ -71,9 +76,18 @@ def table_of_parts(shown: str, parts: Sequence[ParquetPart], **declared: Any) ->
                         next_step="All files of a folder must have the same columns.",
                     )
                 # With threads, the column of a whole row group is read at once: of up to a million rows.
-                yield from file.iter_batches(batch_size=BATCH_ROWS, columns=list(names), use_threads=False)
+                yield from file.iter_batches(
+                    batch_size=BATCH_ROWS, row_groups=groups, columns=list(names), use_threads=False
+                )
 
-    return table_of_arrow(shown, schema, batches, rows=rows, **declared)
+    table = table_of_arrow(shown, schema, batches, rows=sum(map(sum, sizes)), **declared)
+
+    def draw(least: int, seed: int) -> StoreTable:
+        chosen, drawn = drawn_groups(sizes, least, seed)
+        some = table_of_arrow(shown, schema, lambda names: batches(names, chosen), rows=drawn.read, **declared)
+        return replace(some, drawn=drawn)
+
+    return replace(table, draw=draw)
 
 
 KINDS = (

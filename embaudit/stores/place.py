@@ -12,6 +12,8 @@ from embaudit.masking import without_credentials
 
 HEAD_BYTES = 64
 GZIP = b"\x1f\x8b"
+# Rows that are read of a store that is too large, and what too large is.
+DRAWN, LARGE = 2_000_000, 10_000_000
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,9 @@ class AskedRows:
         where: rows whose field has this value; (name, value) each.
         dimension: numbers of a vector of the function that is compared with, if there is one.
         allow_pickle: whether pickled files may be opened, which runs what they hold.
+        most: rows of a store that is still read whole; None: whatever it has. Of a larger one that can be drawn from,
+            ``DRAWN`` rows are.
+        seed: of that draw.
     """
 
     vector: str | None = None
@@ -96,6 +101,8 @@ class AskedRows:
     where: Sequence[tuple[str, str]] = field(default_factory=tuple)
     dimension: int | None = None
     allow_pickle: bool = False
+    most: int | None = None
+    seed: int = 0
 
 
 class SeveralFit(UsageError):

@@ -64,13 +64,18 @@ def open_remote(place: StorePlace, asked: AskedRows) -> StoreTable:
         table = table_of_parts(place.shown, parts)
         before = _state(system, files)
 
-    def read(names: Sequence[str]) -> Iterator[Mapping[str, Values]]:
-        with _explained(place):
-            yield from table.read(names)
-            if _state(system, files) != before:
-                raise changed(place.shown)
+    def watched(table: StoreTable) -> StoreTable:
+        def read(names: Sequence[str]) -> Iterator[Mapping[str, Values]]:
+            with _explained(place):
+                yield from table.read(names)
+                if _state(system, files) != before:
+                    raise changed(place.shown)
 
-    return replace(table, read=read, is_pinned=True)
+        draw = table.draw
+        watched_draw = None if draw is None else lambda least, seed: watched(draw(least, seed))
+        return replace(table, read=read, is_pinned=True, draw=watched_draw)
+
+    return watched(table)
 
 
 def _files(place: StorePlace) -> tuple[Any, list[str]]:

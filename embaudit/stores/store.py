@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 
+from embaudit.stores.drawn import DrawnGroups
 from embaudit.stores.template import Template
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ class Store:
         template: makes what was embedded of a row's fields; None if that is the text column.
         search: opens its own search; None if it has none that can be asked. Raises UsageError if it has no ids by which
             results are told apart, CorpusError if it cannot be opened.
+        drawn: which of its rows are read, if these are not all.
         where: rows whose field has this value are the rows of this store; (name, value) each, empty for all.
     """
 
@@ -80,6 +82,7 @@ class Store:
     template: Template | None = None
     search: Callable[[], StoreSearch] | None = None
     where: tuple[tuple[str, object], ...] = ()
+    drawn: DrawnGroups | None = None
 
     @property
     def has_texts(self) -> bool:

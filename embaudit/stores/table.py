@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from embaudit.stores.drawn import DrawnGroups
 from embaudit.stores.place import AskedRows, StorePlace
 from embaudit.stores.store import Metric, Rounded
 
@@ -52,6 +53,8 @@ class StoreTable:
         rounded: what it gives back of (n, D) vectors that are put into it; None if it keeps them as they are.
         is_pinned: whether every pass reads the same state, whatever others write meanwhile.
         search: opens its own search of a column of vectors; None if it has none that can be asked.
+        draw: the table of at least so many rows, in groups drawn at random by a seed; None if it must be read whole.
+        drawn: which rows these are, of such a table.
     """
 
     shown: str
@@ -66,6 +69,8 @@ class StoreTable:
     rounded: Rounded | None = None
     is_pinned: bool = False
     search: OpenSearch | None = None
+    draw: Callable[[int, int], StoreTable] | None = None
+    drawn: DrawnGroups | None = None
 
 
 @dataclass(frozen=True)

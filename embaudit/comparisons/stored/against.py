@@ -14,7 +14,8 @@ from embaudit.comparisons.stored.forms import StoredForm, form_of_index
 from embaudit.comparisons.stored.reasons import Reason, reasons_for
 from embaudit.comparisons.stored.sample import SomeRows
 from embaudit.functions.function import EmbeddingFunction
-from embaudit.intervals import exact_count
+from embaudit.intervals import exact_count, exact_share
+from embaudit.stores.drawn import DrawnGroups
 from embaudit.stores.store import Rounded
 
 # Two lengths on 95 % of the rows: what a normalising database leaves is one of them.
@@ -39,6 +40,7 @@ class Against:
         reasons: what explains the rows that are farther, the reason of most rows first.
         rounding: the precision that explains distances beyond float32's rounding on most rows; empty if there are none,
             or none explains them.
+        drawn: of a store of which not all rows were read, which were.
         length_ratio: median length of stored vectors over the checkpoint's; NaN where lengths mean nothing.
     """
 
@@ -54,6 +56,7 @@ class Against:
     reasons: tuple[Reason, ...] = ()
     rounding: str = ""
     length_ratio: float = float("nan")
+    drawn: DrawnGroups | None = None
 
     @property
     def compared(self) -> np.ndarray:
@@ -91,6 +94,10 @@ class Against:
         if not trials or (self.is_blind and not self.is_foreign.any()):
             return None
         hits, population = int(self.is_foreign.sum()), max(self.population, trials)
+        if self.drawn is not None:
+            # As if the rows of a group were all alike: what a job wrote lies together.
+            groups = len(np.unique(self.drawn.clusters(self.rows.numbers[self.compared])))
+            return hits / trials, *exact_share(round(hits / trials * groups), groups)
         low, high = exact_count(hits, trials, population)
         return hits / trials, low / population, high / population
 

@@ -36,7 +36,8 @@ def findings_alone(index: Store, alone: Alone) -> Iterator[Finding]:
         if len(rows):
             yield Finding(
                 "problem",
-                f"{len(rows):,} of {profile.rows:,} vectors hold {what}, row {int(rows[0]) + 1:,} first.",
+                f"{len(rows):,} of {profile.rows:,} vectors hold {what}{_of_all(index, rows)}, row "
+                f"{int(rows[0]) + 1:,} first.",
                 "No search finds them, and some indexes refuse them.",
                 "Encode these rows again.",
                 name,
@@ -55,6 +56,14 @@ def findings_alone(index: Store, alone: Alone) -> Iterator[Finding]:
         )
     yield from _two_kinds(index, alone)
     yield from _neighbours(index, alone)
+
+
+def _of_all(index: Store, rows: np.ndarray) -> str:
+    """What that means for all rows, where only some were read."""
+    if index.drawn is None:
+        return ""
+    share, low, high = index.drawn.share(rows)
+    return f" (of all {index.drawn.rows:,} rows {share:.2g} [{low:.2g}, {high:.2g}])"
 
 
 def _dimensions(alone: Alone) -> Iterator[Finding]:

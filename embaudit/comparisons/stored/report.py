@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -109,6 +109,8 @@ class StoredReport(Report):
             "notes": list(self.index.notes),
             "columns": dict(self.index.columns),
             "numbers": self.index.numbers,
+            "rows_of_the_store": self.index.rows if self.index.drawn is None else self.index.drawn.rows,
+            "row_groups": None if self.index.drawn is None else [len(self.index.drawn.starts), self.index.drawn.groups],
             "verdict": self.verdict,
             "line": self.line,
             "findings": [vars(finding) for finding in self.by_level()],
@@ -173,6 +175,7 @@ def look_at(
                 known=known,
                 progress=progress,
             )
+            against = replace(against, drawn=index.drawn)
             findings = [*findings_against(alone, against), *findings]
             if every_row is not None and against.form is not None:
                 so_far = StoredReport(index, alone, function.name, against, findings=tuple(findings))
