@@ -90,8 +90,8 @@ def _drawn_note(table: StoreTable) -> tuple[str, ...]:
         return ()
     return (
         f"{drawn.read:,} of {drawn.rows:,} rows were read, in {len(drawn.starts):,} of {drawn.groups:,} row groups "
-        "drawn at random: counts are of these, and rows are numbered among them; shares of all rows have intervals over the "
-        "groups. --whole reads all of them.",
+        "drawn at random: counts are of these, and rows are numbered among them; shares of all rows have intervals "
+        "over the groups. --whole reads all of them.",
     )
 
 
