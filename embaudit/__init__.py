@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from embaudit.api.search import search as search
     from embaudit.api.switch import switch as switch
     from embaudit.api.vectors import vectors as vectors
+    from embaudit.api.why import why as why
 
     __version__: str
 
@@ -32,6 +33,7 @@ _PLACES = {
     "switch": ("switch", "switch"),
     "vectors": ("vectors", "vectors"),
     "verify": ("passport", "verify"),
+    "why": ("why", "why"),
 }
 # Without ``open``: ``from embaudit import *`` must not shadow the built-in.
 __all__ = [
@@ -47,6 +49,7 @@ __all__ = [
     "switch",
     "vectors",
     "verify",
+    "why",
 ]
 
 

@@ -43,6 +43,7 @@ COMMANDS = {
             "Say whether stored vectors are sound, and whether a checkpoint built them.",
         ),
         "search": ("search:search", "Say whether a store's own search finds what its vectors hold."),
+        "why": ("why:why", "Say where a search was lost, and what mends it."),
         "switch": ("switch:switch", "Say what becomes of an index, and of a threshold, with a new revision."),
         "audit": ("audit:audit", "Audit a checkpoint; run it again to continue."),
         "compare": ("compare:compare", "Compare checkpoints by their audits."),

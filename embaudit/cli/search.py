@@ -10,7 +10,7 @@ import click
 from embaudit.cli.endpoints import AskedOptions, asks_functions
 from embaudit.cli.options import CHECKPOINT_FIELDS, request_options
 from embaudit.cli.printed import Shown, ends_in_page
-from embaudit.cli.stores import progress_lines, reads_rows
+from embaudit.cli.stores import progress_lines, query_settings, reads_rows, settings_of
 
 if TYPE_CHECKING:
     from embaudit.request import AuditRequest
@@ -26,13 +26,7 @@ if TYPE_CHECKING:
 @click.argument("function", required=False, metavar="[FUNCTION]")
 @reads_rows
 @click.option("--queries", metavar="FILE", help="Queries, encoded by FUNCTION.  [default: beginnings of stored texts]")
-@click.option(
-    "--setting",
-    "set_",
-    multiple=True,
-    metavar="NAME=NUMBER",
-    help="What the application sets in a query (efSearch=64).  [default: the store's own]  Repeatable.",
-)
+@query_settings
 @click.option(
     "--recall",
     type=click.FloatRange(0, 1, min_open=True),
@@ -89,16 +83,3 @@ def search(
         progress=progress_lines(),
     )
     return shown.show(report)
-
-
-def settings_of(given: tuple[str, ...]) -> dict[str, int]:
-    """Settings of a query, as they were typed."""
-    from embaudit.errors import UsageError
-
-    found = {}
-    for one in given:
-        name, mark, value = one.partition("=")
-        if not mark or not value.strip().isdigit():
-            raise UsageError(f"--setting {one!r} names no number.", next_step="Write it so: --setting efSearch=64")
-        found[name.strip()] = int(value)
-    return found

@@ -80,3 +80,25 @@ def progress_lines() -> Callable[[str, int, int | None], None]:
         click.echo(f"{what.capitalize()}: {done[what]:,}{of} …" if more else f"Looking for {what} …", err=True)
 
     return told
+
+
+query_settings = click.option(
+    "--setting",
+    "set_",
+    multiple=True,
+    metavar="NAME=NUMBER",
+    help="What the application sets in a query (efSearch=64).  [default: the store's own]  Repeatable.",
+)
+
+
+def settings_of(given: tuple[str, ...]) -> dict[str, int]:
+    """Settings of a query, as they were typed."""
+    from embaudit.errors import UsageError
+
+    found = {}
+    for one in given:
+        name, mark, value = one.partition("=")
+        if not mark or not value.strip().isdigit():
+            raise UsageError(f"--setting {one!r} names no number.", next_step="Write it so: --setting efSearch=64")
+        found[name.strip()] = int(value)
+    return found

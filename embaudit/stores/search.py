@@ -90,6 +90,18 @@ class StoreSearch:
         """The dials as they are where an application says nothing."""
         return {dial.name: dial.present for dial in self.dials}
 
+    def present_with(self, given: Settings, shown: str) -> dict[str, int]:
+        """The dials as an application has them.
+
+        Raises:
+            UsageError: if it names another.
+        """
+        allowed = {*self.present, *(self.exact or {})}
+        if unknown := sorted(set(given) - allowed):
+            known = ", ".join(sorted(allowed)) or "there are none"
+            raise UsageError(f"{unknown[0]} is no setting of a query of {shown}.", next_step=f"Settings: {known}.")
+        return {**self.present, **given}
+
 
 @dataclass(frozen=True)
 class SearchedColumns:

@@ -162,7 +162,7 @@ def look_at_search(
     start = time.monotonic()
     parts = KeptParts()
     search = None if store.search is None else parts.run("its search", store.search)
-    present = _present(store, search, settings or {})
+    present = {} if search is None else search.present_with(settings or {}, store.shown)
     profile = profile_of(store, seed, lambda done: progress("rows read", done, store.rows))
     report = SearchReport(store, search, present, target, (0, ""), "" if function is None else function.name, profile)
     if search is not None and profile.dimensions and search.metric:
@@ -246,16 +246,6 @@ def _queries(function: EmbeddingFunction | None, texts: Sequence[str] | None, sa
     if not found:
         return of_rows(sample.at(np.arange(min(most, len(sample)))))
     return of_texts(function, found, "beginnings of stored texts")
-
-
-def _present(store: Store, search: StoreSearch | None, settings: Settings) -> dict[str, int]:
-    """What is in force: the store's own, but for what the application sets."""
-    own = {} if search is None else search.present
-    allowed = set(own) | set((search.exact or {}) if search is not None else ())
-    if unknown := sorted(set(settings) - allowed):
-        known = ", ".join(sorted(allowed)) or "none"
-        raise UsageError(f"{unknown[0]} is no setting of a query of {store.shown}.", next_step=f"These are: {known}.")
-    return {**own, **settings}
 
 
 def _copies(profile: Profile) -> np.ndarray:

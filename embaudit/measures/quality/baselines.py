@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import scipy
@@ -91,16 +91,29 @@ def _tfidf(texts: Sequence[str]) -> scipy.sparse.csr_array | None:
     )
 
 
-def _bm25(queries: Sequence[str], documents: Sequence[str]) -> np.ndarray:
-    import bm25s
+class Bm25:
+    """Documents by their words (Robertson and Zaragoza 2009, in bm25s's default form)."""
 
-    words = {"token_pattern": WORDS, "stopwords": None, "return_ids": False, "show_progress": False}
-    retriever = bm25s.BM25()
-    retriever.index(bm25s.tokenize(list(documents), **words), show_progress=False)
-    found = np.zeros((len(queries), len(documents)))
-    for row, asked in enumerate(bm25s.tokenize(list(queries), **words)):
+    def __init__(self, documents: Sequence[str]) -> None:
+        import bm25s
+
+        self._documents = len(documents)
+        self._retriever = bm25s.BM25()
+        words = bm25s.tokenize(list(documents), token_pattern=WORDS, stopwords=None, show_progress=False)
+        self._retriever.index(words, show_progress=False)
+
+    @property
+    def vocabulary(self) -> Mapping[str, int]:
+        return self._retriever.vocab_dict
+
+    def scores(self, query: str) -> np.ndarray:
+        """(N,) float64; 0 for documents that have none of the query's words."""
         # bm25s cannot score a query without known words, which matches nothing.
-        known = [word for word in asked if word in retriever.vocab_dict]
-        if known:
-            found[row] = retriever.get_scores(known)
-    return found
+        known = [word for word in re.findall(WORDS, query.lower()) if word in self.vocabulary]
+        found = self._retriever.get_scores(known) if known else np.zeros(self._documents)
+        return np.asarray(found, dtype=np.float64)
+
+
+def _bm25(queries: Sequence[str], documents: Sequence[str]) -> np.ndarray:
+    index = Bm25(documents)
+    return np.stack([index.scores(query) for query in queries])

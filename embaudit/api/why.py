@@ -1,0 +1,133 @@
+"""``embaudit.why``: why was it not found? From Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from embaudit.comparisons.stored.report import dimension_of
+from embaudit.comparisons.why.lost import CutOff
+from embaudit.comparisons.why.report import K, WhyReport, look_into
+from embaudit.errors import UsageError
+from embaudit.functions.opened import AskedAs, Given, asked_of, name_of, open_kept
+from embaudit.golden import GoldenQuery, read_golden
+from embaudit.request import AuditRequest
+from embaudit.stores.opened import open_store
+from embaudit.stores.place import AskedRows, SeveralFit
+
+Progress = Callable[[str, int, int | None], None]
+
+
+def why(
+    store: str | Path,
+    function: Given,
+    query: str | Mapping[str, str | Sequence[str]] | None = None,
+    expect: str | Sequence[str] | None = None,
+    *,
+    golden: str | Path | None = None,
+    api: str | None = None,
+    model: str | None = None,
+    k: int = K,
+    min_score: float | None = None,
+    where: Mapping[str, object] | None = None,
+    query_settings: Mapping[str, int] | None = None,
+    vector: str | None = None,
+    text: str | None = None,
+    id: str | None = None,
+    texts: str | Path | None = None,
+    from_table: str | None = None,
+    **settings: Any,
+) -> WhyReport:
+    """Where a search was lost: in the index, the vector, the text, the function, the search, the filter, the cut-off.
+
+    Args:
+        store: where the vectors are (docs/vectors.md lists what is read; docs/search.md what is searched by itself).
+        function: a checkpoint, an endpoint's address, or a Python object: what encodes queries, and built the index.
+        query, expect: a query, and the id or text that it should find (or several, of which one is enough); or queries
+            with what each should find.
+        golden: a file of such, CSV or JSON lines with ``query`` and ``expect``.
+        k: how many results the application shows.
+        min_score: the cosine below which it shows none.
+        where, query_settings: the filter that it asks with, and what it sets in a query: ``{"efSearch": 64}``.
+        vector, text, id, texts, from_table: as for ``embaudit.vectors``.
+        settings: seed of the draws, and how a checkpoint is loaded.
+
+    Raises:
+        EmbauditError: if the store, the function or the golden file cannot be read.
+    """
+    request = AuditRequest.of(checkpoint=name_of(function), **settings)
+    return run(
+        request,
+        str(store),
+        AskedRows(
+            vector,
+            text,
+            id,
+            texts=None if texts is None else Path(texts),
+            part=from_table,
+            where=tuple((name, str(value)) for name, value in (where or {}).items()),
+        ),
+        golden_of(query, expect, golden),
+        function=function,
+        asked=asked_of([function], api=api, model=model)[0],
+        cut_off=CutOff(k, min_score),
+        query_settings=query_settings or {},
+    )
+
+
+def golden_of(
+    query: str | Mapping[str, str | Sequence[str]] | None,
+    expect: str | Sequence[str] | None,
+    golden: str | Path | None,
+) -> list[GoldenQuery]:
+    """What was asked for, from a file and besides."""
+    found = [] if golden is None else read_golden(Path(golden))
+    if isinstance(query, str):
+        if expect is None:
+            raise UsageError("It is not said what the query should find.", next_step='--expect "ID or text"')
+        query = {query: expect}
+    for one, answers in (query or {}).items():
+        found.append(GoldenQuery(one, (answers,) if isinstance(answers, str) else tuple(map(str, answers))))
+    if not found:
+        raise UsageError("There is no query.", next_step='--query "…" --expect ID; or --golden FILE')
+    return found
+
+
+def run(
+    request: AuditRequest,
+    named: str,
+    asked_rows: AskedRows,
+    golden: Sequence[GoldenQuery],
+    *,
+    function: Given,
+    asked: AskedAs,
+    cut_off: CutOff,
+    query_settings: Mapping[str, int],
+    progress: Progress = lambda what, done, total: None,
+) -> WhyReport:
+    """Walk these searches."""
+    unfiltered = replace(asked_rows, where=())
+    store = None
+    # Where several columns or types of numbers fit, the function's dimension may tell which is meant.
+    with suppress(SeveralFit):
+        store = open_store(named, unfiltered)
+    with ExitStack() as stack:
+        options = replace(request.load_options, dtype="float32")
+        opened = stack.enter_context(open_kept(function, options, asked))
+        if store is None:
+            unfiltered = replace(unfiltered, dimension=dimension_of(opened))
+            store = open_store(named, unfiltered)
+        filtered = open_store(named, replace(unfiltered, where=asked_rows.where)) if asked_rows.where else None
+        return look_into(
+            store,
+            opened,
+            golden,
+            filtered=filtered,
+            settings=query_settings,
+            cut_off=cut_off,
+            seed=request.seed,
+            progress=progress,
+        )

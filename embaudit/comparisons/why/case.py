@@ -1,0 +1,143 @@
+"""What is known of one search: the row, its vector, its ranks, and who stands above it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from embaudit.comparisons.why.gathered import ExpectedRow
+from embaudit.comparisons.why.pieces import Piece, ReadOfText
+
+# Of everybody's results: a row that stands in so many is a hub, if chance would put it into a fifth of these at most.
+HUB, CHANCE = 0.05, 5.0
+
+
+@dataclass(frozen=True)
+class RowAbove:
+    """A row that exact search ranks above the expected one.
+
+    Attributes:
+        in_results: of other queries, the share that has it among its first ten.
+        kind: ``hub``, ``copy`` (of one that stands above it), ``no content``, or empty.
+    """
+
+    id: str
+    text: str | None
+    score: float
+    in_results: float
+    kind: str = ""
+
+
+@dataclass(frozen=True)
+class StoreAnswer:
+    """What the store's own search gave.
+
+    Attributes:
+        rank: at the present settings, among k; None: not among them.
+        wide: likewise among a hundred; None: not asked, or not among them.
+        finds: the least setting tried at which the row is among the first k, and its rank there; None if none does.
+        index: what answers.
+        settings: that are in force.
+        given: how many rows it gave.
+        failed: why it could not be asked; empty if it could.
+    """
+
+    rank: int | None = None
+    wide: int | None = None
+    finds: tuple[str, int] | None = None
+    index: str = ""
+    settings: str = ""
+    given: int = 0
+    failed: str = ""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One query and one row that it should find.
+
+    Attributes:
+        expected: as it was asked for.
+        row: None if there is no such row.
+        near_ids: ids that look like the one that was expected.
+        elsewhere: ids of other rows that hold its text, or a part of it.
+        vector: what is wrong with its vector: ``none``, ``zeros``, ``NaN or infinity``, or ``of N dimensions``; empty
+            if it can be searched.
+        is_own: whether the function built it from the row's text; None if that is not known.
+        apart: 1 − cosine to the function's own.
+        of_other: id of the row whose text its vector is of.
+        passes: whether the filter keeps it; None without one.
+        read: how much of its text the function reads.
+        query_has_vector: whether the function gives a vector of the query.
+        rank, score: exactly, by the store's metric, under the filter; None if it could not be ranked.
+        cosine: of query and row.
+        declared_rank: by the metric that the function declares, where the store has another.
+        above: the rows above it, nearest first; at most as many as were kept.
+        piece, piece_rank: the piece of its text that comes nearest, and the rank that it would have.
+        readings: other ways to ask, with the rank then.
+        words: rank by BM25; None if it has none of the query's words, or there are no texts.
+        answer: of the store's own search; None if it has none.
+    """
+
+    query: str
+    expected: str
+    row: ExpectedRow | None = None
+    near_ids: tuple[str, ...] = ()
+    elsewhere: tuple[str, ...] = ()
+    vector: str = ""
+    is_own: bool | None = None
+    apart: float | None = None
+    of_other: str | None = None
+    passes: bool | None = None
+    read: ReadOfText | None = None
+    query_has_vector: bool = True
+    rank: int | None = None
+    score: float | None = None
+    cosine: float | None = None
+    declared_rank: int | None = None
+    above: tuple[RowAbove, ...] = ()
+    piece: Piece | None = None
+    piece_rank: int | None = None
+    readings: tuple[tuple[str, int], ...] = ()
+    words: int | None = None
+    answer: StoreAnswer | None = None
+
+    @property
+    def can_be_searched(self) -> bool:
+        return self.row is not None and not self.vector and self.passes is not False
+
+    def rank_without(self, *kinds: str) -> int | None:
+        """Its rank if rows above it of these kinds were none; None if not all of them are known."""
+        if self.rank is None or self.rank > len(self.above) + 1:
+            return None
+        return self.rank - sum(one.kind in kinds for one in self.above)
+
+    @property
+    def best_reading(self) -> tuple[str, int] | None:
+        return min(self.readings, key=lambda one: one[1], default=None)
+
+
+def kinds_of(above: Sequence[RowAbove], queries: int, rows: int) -> tuple[RowAbove, ...]:
+    """The rows above with what makes each of them odd, if anything does."""
+    seen: set[str] = set()
+    found = []
+    # By chance, a row is among the first ten of 10/N of the queries.
+    hub = max(HUB, CHANCE * 10 / max(rows, 1))
+    for one in above:
+        text = " ".join((one.text or "").split()).lower()
+        kind = ""
+        if text and text in seen:
+            kind = "copy"
+        elif one.text is not None and not has_content(text):
+            kind = "no content"
+        elif queries and one.in_results >= hub:
+            kind = "hub"
+        seen.add(text)
+        found.append(RowAbove(one.id, one.text, one.score, one.in_results, kind))
+    return tuple(found)
+
+
+def has_content(text: str) -> bool:
+    """Whether a text says anything: two words, or four characters of a script that has no spaces."""
+    letters = [one for one in text if one.isalpha()]
+    words = [word for word in text.split() if any(one.isalpha() for one in word)]
+    return len(words) >= 2 or sum(ord(one) > 0x2E7F for one in letters) >= 4

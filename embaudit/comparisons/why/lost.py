@@ -1,0 +1,247 @@
+"""Where a search was lost, in one word, one sentence and one line that mends it.
+
+The rules, in the order of the chain; the first that holds is said:
+
+``absent``    no row has this id or text
+``filter``    the row lacks the filter's value
+``vector``    it has no vector, or zeros, NaN, another dimension
+``found``     the store's own search gives it among the first k (exact search, if it has none), above the cut-off
+``vector``    its vector is not the function's of its text
+``search``    exactly it is among the first k and the store does not give it; or it is so by the metric that is declared
+``cut-off``   its score is below the cut-off; or copies of other texts fill the first k
+``text``      a piece of its text alone would be among the first k
+``function``  rows without content, or in everybody's results, stand above it; or asked otherwise it would be found
+``cut-off``   it is just behind the first k, at 3 k at most
+``function``  anything else: it is not put near
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from embaudit.comparisons.search.metric import NAMES
+from embaudit.comparisons.why.case import Case
+from embaudit.shown import cut, quoted
+from embaudit.stores.store import Metric
+
+Word = Literal["absent", "filter", "found", "vector", "search", "cut-off", "text", "function", "not told"]
+# Times k: up to there, asking for more is what mends it.
+JUST_BEHIND = 3
+
+
+@dataclass(frozen=True)
+class Lost:
+    """Where one search was lost.
+
+    Attributes:
+        lost: in a word.
+        cause: what exactly, in a word or two; empty where the first says it.
+        sentence: what happened there.
+        mend: what would mend it; empty if nothing has to be.
+    """
+
+    lost: Word
+    sentence: str
+    mend: str = ""
+    cause: str = ""
+
+
+@dataclass(frozen=True)
+class CutOff:
+    """What an application shows of a search.
+
+    Attributes:
+        k: results.
+        least: the cosine that a result must have; None without one.
+    """
+
+    k: int
+    least: float | None = None
+
+
+def where_lost(case: Case, cut_off: CutOff, metric: Metric, declared: Metric, limit_words: str = "") -> Lost:
+    """The first rule that holds."""
+    k = cut_off.k
+    if case.row is None:
+        return _absent(case)
+    if case.passes is False:
+        return Lost(
+            "filter", "The row is there, and the filter leaves it out.", "Give the row that value, or ask without."
+        )
+    if case.vector:
+        return Lost(
+            "vector", f"Its vector is {case.vector}: no search can find it.", "Encode this row again.", case.vector
+        )
+    if not case.query_has_vector:
+        return Lost("not told", "The function gives no vector for this query.", "Ask it in other words.")
+    given = case.rank if case.answer is None or case.answer.failed else case.answer.rank
+    if given is not None and given <= k:
+        if cut_off.least is not None and case.cosine is not None and case.cosine < cut_off.least:
+            return Lost(
+                "cut-off",
+                f"It is {_nth(given)}, and its cosine of {case.cosine:.2f} is below the cut-off of {cut_off.least:g}.",
+                f"Lower the cut-off to {case.cosine - 0.005:.2f}; embaudit switch says what else that lets in.",
+                "score",
+            )
+        return Lost("found", f"It is {_nth(given)} of {k}.")
+    if case.is_own is False:
+        return _foreign(case)
+    if case.rank is None:
+        return Lost("not told", "It could not be ranked.")
+    if case.rank <= k:
+        return _search(case)
+    if metric != declared and case.declared_rank is not None and case.declared_rank <= k:
+        return Lost(
+            "search",
+            f"The store ranks by {NAMES[metric]}, the function is made for {NAMES[declared]}, by which it would be "
+            f"{_nth(case.declared_rank)}, and not {_nth(case.rank)}.",
+            f"Give the index {NAMES[declared]}, or put in vectors of unit length.",
+            "metric",
+        )
+    return _behind(case, k, limit_words)
+
+
+def _behind(case: Case, k: int, limit_words: str) -> Lost:
+    """Exact search has it behind the first k, too."""
+    assert case.rank is not None
+    distinct = case.rank_without("copy")
+    if distinct is not None and distinct <= k:
+        copies = case.rank - distinct
+        return Lost(
+            "cut-off",
+            f"{copies:,} copies of other texts stand above it: without them it is {_nth(distinct)}.",
+            "Remove duplicates from the index, or from results.",
+            "copies",
+        )
+    if case.piece is not None and case.piece_rank is not None and case.piece_rank <= k:
+        return _text(case, limit_words)
+    even = case.rank_without("copy", "hub", "no content")
+    if even is not None and even <= k:
+        odd = [one for one in case.above if one.kind in ("hub", "no content")]
+        is_junk = all(one.kind == "no content" for one in odd)
+        what = "texts without content" if is_junk else "rows that stand in everybody's results"
+        return Lost(
+            "function",
+            f"{len(odd):,} {what} stand above ({cut(odd[0].text or odd[0].id)!r} first); without, it is {_nth(even)}.",
+            "Leave them out of the index; embaudit vectors and the measure attractors name such rows.",
+            "no content" if is_junk else "hubs",
+        )
+    best = case.best_reading
+    if best is not None and best[1] <= k:
+        return Lost(
+            "function",
+            f"Asked so it is {_nth(case.rank)}; {best[0]} it is {_nth(best[1])}.",
+            f"Ask {best[0]}.",
+            "query",
+        )
+    if case.rank <= JUST_BEHIND * k:
+        return Lost(
+            "cut-off",
+            f"It is {_nth(case.rank)}, just behind the first {k}, and nothing above it is odd.",
+            f"Ask for {_rounded(case.rank)}, and rank them again.",
+            "k",
+        )
+    words = case.words is not None and case.words <= k
+    has_it = f", BM25 has it at {case.words:,}" if words and case.words is not None else ""
+    return Lost(
+        "function",
+        f"The function puts it {_nth(case.rank)}{has_it}.",
+        "Search by words besides (hybrid), or tune the function on such pairs."
+        if words
+        else "Another function, or the query in other words; embaudit check says what this one is worth.",
+        "words" if words else "",
+    )
+
+
+def _absent(case: Case) -> Lost:
+    if case.elsewhere:
+        return Lost(
+            "absent",
+            f"No row has the id or text {quoted(case.expected)}; its text, or a part of it, stands in "
+            f"{', '.join(case.elsewhere[:3])}.",
+            f"Expect one of these: --expect {case.elsewhere[0]}",
+            "pieces",
+        )
+    near = f" Ids that look like it: {', '.join(case.near_ids)}." if case.near_ids else ""
+    return Lost("absent", f"No row has the id or text {quoted(case.expected)}.{near}", "Put it into the index.")
+
+
+def _foreign(case: Case) -> Lost:
+    whose = f": it is that of the text of {case.of_other}" if case.of_other else ""
+    apart = "" if case.apart is None else f" (1 − cosine {case.apart:.2g})"
+    return Lost(
+        "vector",
+        f"Its vector was not built by this function from its text{apart}{whose}.",
+        "Encode this row again; embaudit vectors says how many others are so.",
+        "another text" if case.of_other else "foreign",
+    )
+
+
+def _search(case: Case) -> Lost:
+    answer = case.answer
+    settings = f" ({answer.index}, {answer.settings})" if answer is not None and answer.settings else ""
+    mend = "Build the index anew; embaudit search says how many rows are so."
+    if answer is not None and answer.finds is not None:
+        mend = f"{answer.finds[0]} finds it ({_nth(answer.finds[1])}); embaudit search says what that costs."
+    return Lost(
+        "search",
+        f"Exactly it is {_nth(case.rank or 0)}, and the store's search does not give it{settings}.",
+        mend,
+        "approximate",
+    )
+
+
+def _text(case: Case, limit_words: str) -> Lost:
+    piece, read = case.piece, case.read
+    assert piece is not None
+    assert case.piece_rank is not None
+    alone = f"that piece alone would be {_nth(case.piece_rank)}"
+    size = (
+        f"about {read.limit // 2:,} tokens"
+        if read is not None and read.limit
+        else f"about {piece.end - piece.start:,} words"
+    )
+    mend = f"Store pieces of {size}, and rank a document by its best one."
+    if piece.is_behind and read is not None and read.limit is not None:
+        return Lost(
+            "text",
+            f"What answers stands behind token {read.limit:,}, where this function stops reading: {alone}.",
+            mend,
+            "beyond the limit",
+        )
+    where = f"words {piece.start + 1:,} to {piece.end:,}"
+    return Lost(
+        "text",
+        f"What answers is a part of a longer text ({where}): {alone}, the whole is {_nth(case.rank or 0)}.",
+        mend,
+        "piece",
+    )
+
+
+def _nth(rank: int) -> str:
+    ending = "th" if rank % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(rank % 10, "th")
+    return f"{rank:,}{ending}"
+
+
+def _rounded(rank: int) -> int:
+    """The next ten."""
+    return -(-rank // 10) * 10
+
+
+def heading(one: Lost) -> str:
+    return {"found": "Found", "not told": "Not told"}.get(one.lost, f"Lost: {heading_of(one.lost)}")
+
+
+def heading_of(word: str) -> str:
+    """Where, as the end of "lost …"."""
+    named = {
+        "absent": "no such row",
+        "filter": "by the filter",
+        "vector": "in the vector",
+        "search": "in the search",
+        "cut-off": "by the cut-off",
+        "text": "in the text",
+        "function": "by the function",
+    }
+    return named.get(word, word)

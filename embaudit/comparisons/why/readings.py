@@ -1,0 +1,63 @@
+"""Other ways to ask the same: case, punctuation, typos mended, prompts left out."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from embaudit.checkpoint import TextKind
+from embaudit.functions.function import EmbeddingFunction
+from embaudit.measures.quality.baselines import WORDS
+
+# A word that a typo was made of is so alike.
+ALIKE = 0.8
+SHORTEST = 4
+
+
+class OtherQuery(NamedTuple):
+    """A way to ask: as the end of "asked …", the text, and its role."""
+
+    said: str
+    text: str
+    role: TextKind
+
+
+def other_queries(function: EmbeddingFunction, query: str, vocabulary: Mapping[str, int]) -> list[OtherQuery]:
+    """Those that differ from the query."""
+    found = [
+        OtherQuery("in lower case", query.lower(), "query"),
+        OtherQuery("without punctuation", " ".join(re.sub(r"[^\w\s]", " ", query).split()), "query"),
+    ]
+    if (mended := without_typos(query, vocabulary)) is not None:
+        found.append(OtherQuery(f"as {mended!r}", mended, "query"))
+    if function.tells_roles_apart:
+        found.append(OtherQuery("without the query's prompt", query, "text"))
+        found.append(OtherQuery("as a document", query, "document"))
+    return [one for one in found if (one.text != query or one.role != "query") and one.text]
+
+
+def without_typos(query: str, vocabulary: Mapping[str, int]) -> str | None:
+    """The query with each unknown word as the most alike of the store's; None if there is none."""
+    mended = query
+    for word in re.findall(WORDS, query.lower()):
+        if len(word) < SHORTEST or word in vocabulary or not word.isalpha():
+            continue
+        known = [one for one in vocabulary if abs(len(one) - len(word)) <= 2 and one[:1] == word[:1] and one.isalpha()]
+        near = difflib.get_close_matches(word, known, n=1, cutoff=ALIKE)
+        if near:
+            mended = re.sub(rf"\b{re.escape(word)}\b", near[0], mended, flags=re.IGNORECASE)
+    return mended if mended != query else None
+
+
+def encoded(function: EmbeddingFunction, asked: list[OtherQuery]) -> np.ndarray:
+    """(n, D) vectors; NaN where there is none."""
+    rows: dict[int, np.ndarray] = {}
+    for role in dict.fromkeys(one.role for one in asked):
+        places = [place for place, one in enumerate(asked) if one.role == role]
+        vectors = function.encode([asked[place].text for place in places], role).vectors
+        rows |= dict(zip(places, vectors, strict=True))
+    return np.array([rows[place] for place in range(len(asked))], dtype=np.float32)

@@ -1,0 +1,209 @@
+"""Says of each search where it was lost, and of many where most are."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from embaudit.comparisons.report import Report
+from embaudit.comparisons.why.case import Case, StoreAnswer
+from embaudit.comparisons.why.lost import CutOff, Lost, heading, heading_of, where_lost
+from embaudit.comparisons.why.page import why_page
+from embaudit.comparisons.why.walk import Progress, Walked, walk
+from embaudit.document import Page
+from embaudit.errors import CorpusError
+from embaudit.finding import Finding, Level
+from embaudit.functions.function import EmbeddingFunction
+from embaudit.golden import GoldenQuery
+from embaudit.intervals import exact_share
+from embaudit.stores.search import Settings
+from embaudit.stores.store import Store
+
+K = 10
+FIRST_TEN = CutOff(K)
+
+
+@dataclass(frozen=True)
+class WhyReport(Report):
+    """What came of walking some searches.
+
+    Attributes:
+        lost: of each case of ``walked``, where it was lost.
+        not_searched: why the store's own search could not be asked; empty if it could, or there is none.
+    """
+
+    levels: ClassVar[dict[str, Level]] = {"found": "ok", "lost": "problem", "not told": "not measured"}
+
+    store: Store
+    function: str
+    walked: Walked
+    lost: tuple[Lost, ...]
+    cut_off: CutOff
+    not_searched: str = ""
+    findings: tuple[Finding, ...] = ()
+    seconds: float = 0.0
+
+    @property
+    def cases(self) -> list[tuple[Case, Lost]]:
+        return list(zip(self.walked.cases, self.lost, strict=True))
+
+    @property
+    def counts(self) -> Counter[str]:
+        """By word, how many cases; the most frequent first."""
+        return Counter(dict(Counter(one.lost for one in self.lost).most_common()))
+
+    @property
+    def verdict(self) -> str:
+        words = set(self.counts)
+        return "lost" if words - {"found", "not told"} else "not told" if "not told" in words else "found"
+
+    @property
+    def line(self) -> str:
+        if len(self.lost) == 1:
+            one = self.lost[0]
+            return f"{heading(one)}: {one.sentence}"
+        found, cases = self.counts["found"], len(self.lost)
+        low, high = exact_share(found, cases)
+        rest = ", ".join(f"{count:,} {heading_of(word)}" for word, count in self.counts.items() if word != "found")
+        lost = f"; lost {rest}" if rest else ""
+        return f"{found:,} of {cases:,} are found ({found / cases:.0%} [{low:.0%}, {high:.0%}]){lost}."
+
+    @property
+    def cause(self) -> Finding | None:
+        # The verdict's line says it whole.
+        return None
+
+    def told(self) -> list[Finding]:
+        mend = self.lost[0].mend if len(self.lost) == 1 else ""
+        return [Finding(self.level, self.line, advice=mend, name="verdict"), *self.by_level()]
+
+    def page(self) -> Page:
+        return why_page(self)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "store": self.store.shown,
+            "kind": self.store.kind,
+            "function": self.function,
+            "metric": self.walked.metric,
+            "k": self.cut_off.k,
+            "least_cosine": self.cut_off.least,
+            "verdict": self.verdict,
+            "line": self.line,
+            "lost": dict(self.counts),
+            "cases": [_as_json(case, lost) for case, lost in self.cases],
+            "findings": [vars(finding) for finding in self.by_level()],
+            "seconds": round(self.seconds, 1),
+        }
+
+
+def look_into(
+    store: Store,
+    function: EmbeddingFunction,
+    golden: Sequence[GoldenQuery],
+    *,
+    filtered: Store | None = None,
+    settings: Settings | None = None,
+    cut_off: CutOff = FIRST_TEN,
+    seed: int = 0,
+    progress: Progress = lambda what, done, total: None,
+) -> WhyReport:
+    """Walk some searches.
+
+    Args:
+        filtered: the same store, of which the application's filter keeps some rows.
+        settings: of a query, where the application has others than the store's own.
+        cut_off: what of the results it shows.
+    """
+    start = time.monotonic()
+    search, failed = None, ""
+    if store.search is not None:
+        try:
+            search = store.search()
+        except CorpusError as error:
+            failed = error.happened
+    present = {} if search is None else search.present_with(settings or {}, store.shown)
+    walked = walk(
+        store,
+        function,
+        golden,
+        filtered=filtered,
+        search=search,
+        settings=present,
+        cut_off=cut_off,
+        seed=seed,
+        progress=progress,
+    )
+    lost = tuple(where_lost(case, cut_off, walked.metric, walked.declared) for case in walked.cases)
+    findings = _findings(store, walked, failed)
+    return WhyReport(store, function.name, walked, lost, cut_off, failed, tuple(findings), time.monotonic() - start)
+
+
+def _findings(store: Store, walked: Walked, failed: str) -> list[Finding]:
+    """What is known of the store, whichever case it is."""
+    found = []
+    if failed:
+        found.append(Finding("not measured", f"The store's own search: {failed}", "Ranks are exact.", name="search"))
+    answers = [case.answer for case in walked.cases if case.answer is not None and case.answer.failed]
+    if answers:
+        found.append(
+            Finding(
+                "not measured",
+                f"The store's own search failed for {len(answers):,} of {len(walked.cases):,} queries: "
+                f"{answers[0].failed}",
+                "Everything else is kept.",
+                name="search",
+            )
+        )
+    built = walked.built
+    if built is not None and built.said:
+        found.append(Finding("look", f"The store embeds {built.said}.", name="what_was_embedded"))
+    if built is not None and built.form is not None and built.own < 0.5:
+        found.append(
+            Finding(
+                "look",
+                f"Of rows drawn at random, {built.own:.0%} are the function's: most of this index was built otherwise.",
+                advice="embaudit vectors FUNCTION STORE says how.",
+                name="foreign_index",
+                value=built.own,
+            )
+        )
+    found += [Finding("look", note, name="how_it_is_read") for note in store.notes]
+    return found
+
+
+def _as_json(case: Case, lost: Lost) -> dict[str, Any]:
+    row, read, piece = case.row, case.read, case.piece
+    return {
+        "query": case.query,
+        "expected": case.expected,
+        "lost": lost.lost,
+        "cause": lost.cause,
+        "sentence": lost.sentence,
+        "mend": lost.mend,
+        "id": None if row is None else row.id,
+        "row": None if row is None else row.number + 1,
+        "vector": case.vector,
+        "is_the_functions": case.is_own,
+        "apart": case.apart,
+        "is_of": case.of_other,
+        "tokens": None if read is None else read.tokens,
+        "limit": None if read is None else read.limit,
+        "exact_rank": case.rank,
+        "score": case.score,
+        "cosine": case.cosine,
+        "rank_by_declared_metric": case.declared_rank,
+        "above": [vars(one) for one in case.above[:K]],
+        "piece": None if piece is None else {"rank": case.piece_rank, **vars(piece)},
+        "other_queries": [{"asked": said, "rank": rank} for said, rank in case.readings],
+        "bm25_rank": case.words,
+        "store": None if case.answer is None else _answer(case.answer),
+    }
+
+
+def _answer(answer: StoreAnswer) -> dict[str, Any]:
+    finds = None if answer.finds is None else {"settings": answer.finds[0], "rank": answer.finds[1]}
+    return {**vars(answer), "finds": finds}

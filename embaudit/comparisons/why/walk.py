@@ -1,0 +1,301 @@
+"""Walks the cases of a store: each step is one pass, or one call, for all of them."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from embaudit.comparisons.search.metric import DECLARED
+from embaudit.comparisons.stored.encode import encode_rows
+from embaudit.comparisons.why.asked import answers
+from embaudit.comparisons.why.built import Built, how_built
+from embaudit.comparisons.why.case import Case, RowAbove, kinds_of
+from embaudit.comparisons.why.gathered import ExpectedRow, Gathered, gather
+from embaudit.comparisons.why.lost import CutOff
+from embaudit.comparisons.why.pieces import Piece, pieces_of, read_of
+from embaudit.comparisons.why.ranked import FIRST, RankedQueries, ranked
+from embaudit.comparisons.why.readings import OtherQuery, encoded, other_queries
+from embaudit.functions.function import EmbeddingFunction
+from embaudit.golden import GoldenQuery
+from embaudit.measures.quality.baselines import Bm25
+from embaudit.stores.search import Settings, StoreSearch
+from embaudit.stores.store import Metric, Store
+
+# Stored rows whose neighbours say which rows stand in everybody's results.
+OTHERS = 200
+NEAR_IDS = 3
+Progress = Callable[[str, int, int | None], None]
+
+
+@dataclass(frozen=True)
+class Walked:
+    """All cases, and what is known of the store beside them.
+
+    Attributes:
+        metric: by which rows are ranked; empty if they cannot be.
+        declared: by the function.
+    """
+
+    cases: tuple[Case, ...]
+    gathered: Gathered
+    built: Built | None
+    metric: Metric
+    declared: Metric
+
+
+def walk(
+    store: Store,
+    function: EmbeddingFunction,
+    golden: Sequence[GoldenQuery],
+    *,
+    filtered: Store | None,
+    search: StoreSearch | None,
+    settings: Settings,
+    cut_off: CutOff,
+    seed: int,
+    progress: Progress,
+) -> Walked:
+    """Every step for every case."""
+    searched = store if filtered is None else filtered
+    where = () if filtered is None else filtered.where
+    wanted = [one for case in golden for one in case.expected]
+    gathered = gather(store, wanted, where, seed, lambda done: progress("rows read", done, store.rows))
+    rows = [row for found in gathered.rows.values() for row in found]
+    built = how_built(store, function, gathered.profile, rows, gathered.texts, progress)
+    declared = DECLARED.get(function.similarity or "", "cosine")
+    metric: Metric = (search.metric if search is not None else "") or store.metric or declared
+    walked = Walked((), gathered, built, metric, declared)
+    queries = _cut(encoded(function, [OtherQuery("", case.query, "query") for case in golden]), gathered)
+    candidates = [
+        [row for one in case.expected for row in gathered.rows[one] if row.passes and not _wrong(row, gathered)]
+        for case in golden
+    ]
+    if queries is None or not _can_be_ranked(gathered):
+        return replace(walked, cases=tuple(_unranked(case, gathered, built) for case in golden))
+    found = _ranked_cases(walked, searched, queries, candidates, cut_off.k, progress)
+    cases = []
+    asked = None
+    if search is not None and (not where or search.takes_where):
+        asked = answers(search, settings, where, cut_off.k)
+    for place, one in enumerate(golden):
+        best = _best(found, metric, place, candidates[place])
+        if best is None or not np.isfinite(queries[place]).all():
+            cases.append(replace(_unranked(one, gathered, built), query_has_vector=_has_vector(queries[place])))
+            continue
+        number, row = best
+        case = _case(walked, one, row, found, place, number)
+        if asked is not None and row.id is not None:
+            is_owed = case.rank is not None and case.rank <= cut_off.k
+            case = replace(case, answer=asked(queries[place], row.id, is_owed))
+            progress("queries asked", 1, len(golden))
+        cases.append(case)
+    words = Bm25(gathered.texts) if gathered.texts is not None and any(gathered.texts) else None
+    if words is not None:
+        cases = [_with_words(case, words, gathered) for case in cases]
+    vocabulary = {} if words is None else words.vocabulary
+    cases = _with_other_ways(walked, searched, function, cases, queries, cut_off.k, vocabulary, progress)
+    return replace(walked, cases=tuple(cases))
+
+
+def _can_be_ranked(gathered: Gathered) -> bool:
+    """Bits and bytes have no products with a query's numbers."""
+    return gathered.profile.sample.vectors.dtype.kind == "f"
+
+
+def _cut(vectors: np.ndarray, gathered: Gathered) -> np.ndarray | None:
+    """Queries of as many numbers as the rows have; None if these have more."""
+    D = gathered.profile.dimension
+    return vectors[:, :D] if D and vectors.shape[1] >= D else None
+
+
+def _has_vector(query: np.ndarray) -> bool:
+    return bool(np.isfinite(query).all() and query.any())
+
+
+def _wrong(row: ExpectedRow, gathered: Gathered) -> str:
+    """What is wrong with a row's vector; empty if it can be searched."""
+    if row.vector is None:
+        return "missing"
+    if len(row.vector) != gathered.profile.dimension:
+        return f"of {len(row.vector):,} numbers, those of others of {gathered.profile.dimension:,}"
+    if not np.isfinite(np.asarray(row.vector, np.float64)).all():
+        return "not finite (NaN or infinity)"
+    return "" if np.asarray(row.vector).any() else "zeros only"
+
+
+def _unranked(one: GoldenQuery, gathered: Gathered, built: Built | None) -> Case:
+    """What is known of a case without ranks."""
+    for expected in one.expected:
+        for row in gathered.rows[expected]:
+            case = _of_row(Case(one.query, expected, row), built, gathered)
+            return replace(case, vector=_wrong(row, gathered), passes=row.passes)
+    expected = one.expected[0]
+    near = difflib.get_close_matches(expected, gathered.ids or (), n=NEAR_IDS) if len(expected) < 80 else []
+    named = [] if gathered.ids is None else [gathered.ids[number] for number in gathered.holding(expected)[:NEAR_IDS]]
+    return Case(one.query, expected, near_ids=tuple(near), elsewhere=tuple(named))
+
+
+def _of_row(case: Case, built: Built | None, gathered: Gathered) -> Case:
+    row = case.row
+    if row is None or built is None:
+        return case
+    other = built.of_others.get(row.number)
+    apart = built.apart.get(row.number)
+    return replace(
+        case,
+        is_own=built.is_own(row),
+        apart=apart if apart is not None and np.isfinite(apart) else None,
+        of_other=None if other is None or gathered.ids is None else gathered.ids[other],
+    )
+
+
+def _ranked_cases(
+    walked: Walked,
+    store: Store,
+    queries: np.ndarray,
+    candidates: Sequence[Sequence[ExpectedRow]],
+    k: int,
+    progress: Progress,
+) -> RankedQueries:
+    """Ranks of the expected rows, and the neighbours of other rows, in one pass."""
+    sample = walked.gathered.profile.sample
+    others = sample.at(np.arange(min(OTHERS, len(sample))))
+    asked = np.concatenate([np.nan_to_num(queries), np.asarray(others.vectors, np.float32)])
+    vectors = [[np.asarray(row.vector, np.float32) for row in own] for own in candidates]
+    metrics = list(dict.fromkeys([walked.metric, walked.declared]))
+    return ranked(
+        store,
+        asked,
+        [*vectors, *([] for _ in range(len(others)))],
+        metrics,
+        lambda done: progress("exact search: rows", done, store.rows),
+        kept=k,
+    )
+
+
+def _best(
+    found: RankedQueries, metric: Metric, query: int, rows: Sequence[ExpectedRow]
+) -> tuple[int, ExpectedRow] | None:
+    """The nearest of the rows that would serve a query."""
+    ranks = [found.rank(metric, query, place) or np.inf for place in range(len(rows))]
+    return (int(np.argmin(ranks)), rows[int(np.argmin(ranks))]) if rows else None
+
+
+def _case(walked: Walked, one: GoldenQuery, row: ExpectedRow, found: RankedQueries, query: int, place: int) -> Case:
+    metric, declared = walked.metric, walked.declared
+    score = float(found.scores[metric][query, place])
+    by_cosine = found.scores.get("cosine")
+    expected = next(name for name in one.expected if row in walked.gathered.rows[name])
+    case = Case(
+        one.query,
+        expected,
+        row,
+        passes=True,
+        rank=found.rank(metric, query, place),
+        score=score,
+        cosine=None if by_cosine is None else float(by_cosine[query, place]),
+        declared_rank=found.rank(declared, query, place) if declared != metric else None,
+        above=_above(walked, found, query, score, row),
+    )
+    return _of_row(case, walked.built, walked.gathered)
+
+
+def _above(walked: Walked, found: RankedQueries, query: int, score: float, row: ExpectedRow) -> tuple[RowAbove, ...]:
+    nearest, gathered = found.exact.nearest[walked.metric], walked.gathered
+    counts, queries = _in_results(walked, found)
+    rows = []
+    for number, name, own in zip(nearest.rows[query], nearest.ids[query], nearest.scores[query], strict=True):
+        whole = int(number) if gathered.passing is None or number < 0 else int(gathered.passing[number])
+        if number < 0 or own <= score + nearest.slack[query] or whole == row.number:
+            continue
+        text = None if gathered.texts is None else gathered.texts[whole]
+        share = counts.get(int(number), 0) / max(queries, 1)
+        rows.append(RowAbove(str(name), text, float(own), share))
+    return kinds_of(rows, queries, found.exact.rows)
+
+
+def _in_results(walked: Walked, found: RankedQueries) -> tuple[Mapping[int, int], int]:
+    """In how many of the other rows' first ten each row is, their own left out; and how many there are."""
+    sample, nearest = walked.gathered.profile.sample, found.exact.nearest[walked.metric]
+    others = min(OTHERS, len(sample))
+    passing = walked.gathered.passing
+    counts: dict[int, int] = {}
+    for place in range(others):
+        asked = len(nearest.rows) - others + place
+        own = int(sample.numbers[place])
+        rows = [int(number) for number in nearest.rows[asked] if number >= 0]
+        rows = [number for number in rows if (number if passing is None else int(passing[number])) != own][:FIRST]
+        for number in rows:
+            counts[number] = counts.get(number, 0) + 1
+    return counts, others
+
+
+def _with_words(case: Case, index: Bm25, gathered: Gathered) -> Case:
+    """The case with its row's rank by BM25, among the rows that the filter keeps."""
+    if case.row is None:
+        return case
+    scores = index.scores(case.query)
+    own = scores[case.row.number]
+    kept = scores if gathered.passing is None else scores[gathered.passing]
+    return replace(case, words=int((kept > own).sum()) + 1 if own > 0 else None)
+
+
+def _with_other_ways(
+    walked: Walked,
+    store: Store,
+    function: EmbeddingFunction,
+    cases: Sequence[Case],
+    queries: np.ndarray,
+    k: int,
+    vocabulary: Mapping[str, int],
+    progress: Progress,
+) -> list[Case]:
+    """Of cases that exact search loses: pieces of the text, and other ways to ask, in one more pass."""
+    asked: list[np.ndarray] = []
+    vectors: list[list[np.ndarray]] = []
+    plan: list[tuple[int, list[Piece], list[str]]] = []
+    found = list(cases)
+    for place, case in enumerate(cases):
+        if case.row is None or case.row.vector is None or case.rank is None or case.rank <= k:
+            continue
+        text = case.row.text or ""
+        pieces = pieces_of(function, text)
+        others = other_queries(function, case.query, vocabulary)
+        found[place] = replace(case, read=read_of(function, text) if text else None)
+        D = walked.gathered.profile.dimension
+        own = encode_rows(function, [piece.text for piece in pieces])[:, :D] if pieces else np.empty((0, D))
+        kept = [number for number, vector in enumerate(own) if np.isfinite(vector).all()]
+        ways = encoded(function, others)[:, :D] if others else np.empty((0, D), np.float32)
+        usable = [number for number, vector in enumerate(ways) if _has_vector(vector)]
+        plan.append((place, [pieces[number] for number in kept], [others[number].said for number in usable]))
+        asked += [queries[place], *(ways[number] for number in usable)]
+        vectors.append([own[number].astype(np.float32) for number in kept])
+        vectors += [[np.asarray(case.row.vector, np.float32)] for _ in usable]
+    if not plan:
+        return found
+    ranks = ranked(
+        store,
+        np.stack(asked),
+        vectors,
+        [walked.metric],
+        lambda done: progress("exact search of pieces and other queries: rows", done, store.rows),
+    )
+    query = 0
+    for place, pieces, ways_said in plan:
+        best = min(
+            ((ranks.rank(walked.metric, query, number) or 0, number) for number in range(len(pieces))), default=None
+        )
+        readings = tuple(
+            (said, ranks.rank(walked.metric, query + 1 + number, 0) or 0) for number, said in enumerate(ways_said)
+        )
+        found[place] = replace(
+            found[place],
+            piece=None if best is None else pieces[best[1]],
+            piece_rank=None if best is None else best[0],
+            readings=readings,
+        )
+        query += 1 + len(ways_said)
+    return found
