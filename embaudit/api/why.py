@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from embaudit.comparisons.stored.report import dimension_of
-from embaudit.comparisons.why.lost import CutOff
+from embaudit.comparisons.why.lost import ShownResults
 from embaudit.comparisons.why.report import K, WhyReport, look_into
 from embaudit.errors import UsageError
 from embaudit.functions.opened import AskedAs, Given, asked_of, name_of, open_kept
@@ -73,7 +73,7 @@ def why(
         golden_of(query, expect, golden),
         function=function,
         asked=asked_of([function], api=api, model=model)[0],
-        cut_off=CutOff(k, min_score),
+        cut_off=ShownResults(k, min_score),
         query_settings=query_settings or {},
     )
 
@@ -104,7 +104,7 @@ def run(
     *,
     function: Given,
     asked: AskedAs,
-    cut_off: CutOff,
+    cut_off: ShownResults,
     query_settings: Mapping[str, int],
     progress: Progress = lambda what, done, total: None,
 ) -> WhyReport:

@@ -62,7 +62,7 @@ def why(
     be told.
     """
     from embaudit.api.why import golden_of, run
-    from embaudit.comparisons.why.lost import CutOff
+    from embaudit.comparisons.why.lost import ShownResults
     from embaudit.errors import UsageError
 
     if len(queries) != len(expect):
@@ -84,7 +84,7 @@ def why(
         cases,
         function=request.checkpoint,
         asked=asked.of(request.checkpoint)[0],
-        cut_off=CutOff(k, min_score),
+        cut_off=ShownResults(k, min_score),
         query_settings=settings_of(set_),
         progress=progress_lines(),
     )

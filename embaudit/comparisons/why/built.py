@@ -18,8 +18,8 @@ from embaudit.functions.function import EmbeddingFunction
 from embaudit.stores.store import Store
 from embaudit.stores.template import Template
 
-# Rows by which it is told how the store keeps vectors, and what was embedded.
-SAMPLED = 64
+# Rows by which it is told how the store keeps vectors: so many, and if most are not the function's, so many more.
+FEW, SAMPLED = 20, 64
 # Rows before and behind one, whose texts may have got its place.
 SHIFTED = 2
 
@@ -67,7 +67,7 @@ def how_built(
     D = profile.dimension
     usable = [row for row in rows if row.text is not None and row.vector is not None and len(row.vector) == D]
     sample = profile.sample.with_text
-    some = sample.at(np.arange(min(SAMPLED, len(sample))))
+    some = sample.at(np.arange(min(FEW, len(sample))))
     own = SomeRows(
         np.array([row.number for row in usable], np.int64),
         np.array([row.vector for row in usable]).reshape(len(usable), D),
@@ -79,7 +79,10 @@ def how_built(
     # Most rows say how vectors are kept; the expected ones may be the odd ones.
     found, ours = measure_sample(function, some if len(some) else own, profile.comparable, progress, store.rounded)
     template, said = None, ""
-    if found.compared.any() and found.differs[found.compared].mean() > 0.5:
+    if len(some) == FEW and _is_foreign(found):
+        some = sample.at(np.arange(min(SAMPLED, len(sample))))
+        found, ours = measure_sample(function, some, profile.comparable, progress, store.rounded)
+    if _is_foreign(found):
         told = read_as_embedded(store, function, found, ours, profile, progress)
         if told is not None and told.read.template is not None:
             template, said, found = told.read.template, told.embedded.said, told.against
@@ -91,6 +94,11 @@ def how_built(
     foreign = [row for row in usable if known[row.number] > found.tolerance]
     others = {} if template is not None else _whose(function, found, foreign, texts)
     return Built(found.form, template, said, share, known, found.tolerance, others)
+
+
+def _is_foreign(found: Against) -> bool:
+    """Whether most rows are not the function's."""
+    return bool(found.compared.any() and found.differs[found.compared].mean() > 0.5)
 
 
 def _distances(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from embaudit.comparisons.why.gathered import ExpectedRow
-from embaudit.comparisons.why.pieces import Piece, ReadOfText
+from embaudit.comparisons.why.pieces import ReadOfText, TextPiece
 
 # Of everybody's results: a row that stands in so many is a hub, if chance would put it into a fifth of these at most.
 HUB, CHANCE = 0.05, 5.0
@@ -95,7 +95,7 @@ class Case:
     cosine: float | None = None
     declared_rank: int | None = None
     above: tuple[RowAbove, ...] = ()
-    piece: Piece | None = None
+    piece: TextPiece | None = None
     piece_rank: int | None = None
     readings: tuple[tuple[str, int], ...] = ()
     words: int | None = None

@@ -48,7 +48,7 @@ class Lost:
 
 
 @dataclass(frozen=True)
-class CutOff:
+class ShownResults:
     """What an application shows of a search.
 
     Attributes:
@@ -60,7 +60,7 @@ class CutOff:
     least: float | None = None
 
 
-def where_lost(case: Case, cut_off: CutOff, metric: Metric, declared: Metric, limit_words: str = "") -> Lost:
+def where_lost(case: Case, cut_off: ShownResults, metric: Metric, declared: Metric, limit_words: str = "") -> Lost:
     """The first rule that holds."""
     k = cut_off.k
     if case.row is None:

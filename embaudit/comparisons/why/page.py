@@ -69,7 +69,9 @@ def _row(report: WhyReport, case: Case) -> str:
     of = f", of the first {read.limit:,} of its {read.tokens:,} tokens" if read is not None and read.is_cut else ""
     if case.is_own is None:
         return f"{start}; whether its vector is the function's is not known"
-    how = f"(1 − cosine {case.apart:.0e})" if case.apart is not None else ""
+    how = ""
+    if case.apart is not None:
+        how = f"(1 − cosine {case.apart:.0e})" if case.apart > 0 else "to the last bit"
     return f"{start}; its vector is {'' if case.is_own else 'not '}the function's {how}{of if case.is_own else ''}"
 
 

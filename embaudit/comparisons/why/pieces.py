@@ -14,7 +14,7 @@ MOST = 60
 
 
 @dataclass(frozen=True)
-class Piece:
+class TextPiece:
     """A part of a text.
 
     Attributes:
@@ -55,7 +55,7 @@ def read_of(function: EmbeddingFunction, text: str) -> ReadOfText:
     return ReadOfText(len(checkpoint.own_ids([text])[0]), limit)
 
 
-def pieces_of(function: EmbeddingFunction, text: str) -> list[Piece]:
+def pieces_of(function: EmbeddingFunction, text: str) -> list[TextPiece]:
     """Windows of words that overlap by half; none of a short text."""
     words = text.split()
     if len(words) < FEWEST:
@@ -72,7 +72,7 @@ def pieces_of(function: EmbeddingFunction, text: str) -> list[Piece]:
         starts.append(len(words) - size)
     tokens = _tokens_before(function, words, starts)
     return [
-        Piece(
+        TextPiece(
             " ".join(words[start : start + size]),
             start,
             start + size,

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from embaudit.comparisons.report import Report
 from embaudit.comparisons.why.case import Case, StoreAnswer
-from embaudit.comparisons.why.lost import CutOff, Lost, heading, heading_of, where_lost
+from embaudit.comparisons.why.lost import Lost, ShownResults, heading, heading_of, where_lost
 from embaudit.comparisons.why.page import why_page
 from embaudit.comparisons.why.walk import Progress, Walked, walk
 from embaudit.document import Page
@@ -23,7 +23,7 @@ from embaudit.stores.search import Settings
 from embaudit.stores.store import Store
 
 K = 10
-FIRST_TEN = CutOff(K)
+FIRST_TEN = ShownResults(K)
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class WhyReport(Report):
     function: str
     walked: Walked
     lost: tuple[Lost, ...]
-    cut_off: CutOff
+    cut_off: ShownResults
     not_searched: str = ""
     findings: tuple[Finding, ...] = ()
     seconds: float = 0.0
@@ -107,7 +107,7 @@ def look_into(
     *,
     filtered: Store | None = None,
     settings: Settings | None = None,
-    cut_off: CutOff = FIRST_TEN,
+    cut_off: ShownResults = FIRST_TEN,
     seed: int = 0,
     progress: Progress = lambda what, done, total: None,
 ) -> WhyReport:

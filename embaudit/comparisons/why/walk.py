@@ -14,8 +14,8 @@ from embaudit.comparisons.why.asked import answers
 from embaudit.comparisons.why.built import Built, how_built
 from embaudit.comparisons.why.case import Case, RowAbove, kinds_of
 from embaudit.comparisons.why.gathered import ExpectedRow, Gathered, gather
-from embaudit.comparisons.why.lost import CutOff
-from embaudit.comparisons.why.pieces import Piece, pieces_of, read_of
+from embaudit.comparisons.why.lost import ShownResults
+from embaudit.comparisons.why.pieces import TextPiece, pieces_of, read_of
 from embaudit.comparisons.why.ranked import FIRST, RankedQueries, ranked
 from embaudit.comparisons.why.readings import OtherQuery, encoded, other_queries
 from embaudit.functions.function import EmbeddingFunction
@@ -54,7 +54,7 @@ def walk(
     filtered: Store | None,
     search: StoreSearch | None,
     settings: Settings,
-    cut_off: CutOff,
+    cut_off: ShownResults,
     seed: int,
     progress: Progress,
 ) -> Walked:
@@ -256,7 +256,7 @@ def _with_other_ways(
     """Of cases that exact search loses: pieces of the text, and other ways to ask, in one more pass."""
     asked: list[np.ndarray] = []
     vectors: list[list[np.ndarray]] = []
-    plan: list[tuple[int, list[Piece], list[str]]] = []
+    plan: list[tuple[int, list[TextPiece], list[str]]] = []
     found = list(cases)
     for place, case in enumerate(cases):
         if case.row is None or case.row.vector is None or case.rank is None or case.rank <= k:
