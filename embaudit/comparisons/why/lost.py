@@ -230,7 +230,8 @@ def _rounded(rank: int) -> int:
 
 
 def heading(one: Lost) -> str:
-    return {"found": "Found", "not told": "Not told"}.get(one.lost, f"Lost: {heading_of(one.lost)}")
+    named = {"found": "Found", "not told": "Not told", "absent": "Lost: no such row"}
+    return named.get(one.lost, f"Lost {heading_of(one.lost)}")
 
 
 def heading_of(word: str) -> str:

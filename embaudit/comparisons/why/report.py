@@ -64,7 +64,7 @@ class WhyReport(Report):
     def line(self) -> str:
         if len(self.lost) == 1:
             one = self.lost[0]
-            return f"{heading(one)}: {one.sentence}"
+            return f"{heading(one)}. {one.sentence}"
         found, cases = self.counts["found"], len(self.lost)
         low, high = exact_share(found, cases)
         rest = ", ".join(f"{count:,} {heading_of(word)}" for word, count in self.counts.items() if word != "found")
