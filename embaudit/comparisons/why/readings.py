@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Set
 from typing import NamedTuple
 
 import numpy as np
 
 from embaudit.checkpoint import TextKind
 from embaudit.functions.function import EmbeddingFunction
-from embaudit.measures.quality.baselines import WORDS
+from embaudit.measures.quality.baselines import words_of
 
 # A word that a typo was made of is so alike.
 ALIKE = 0.8
@@ -26,7 +26,7 @@ class OtherQuery(NamedTuple):
     role: TextKind
 
 
-def other_queries(function: EmbeddingFunction, query: str, vocabulary: Mapping[str, int]) -> list[OtherQuery]:
+def other_queries(function: EmbeddingFunction, query: str, vocabulary: Set[str]) -> list[OtherQuery]:
     """Those that differ from the query."""
     found = [
         OtherQuery("in lower case", query.lower(), "query"),
@@ -40,10 +40,10 @@ def other_queries(function: EmbeddingFunction, query: str, vocabulary: Mapping[s
     return [one for one in found if (one.text != query or one.role != "query") and one.text]
 
 
-def without_typos(query: str, vocabulary: Mapping[str, int]) -> str | None:
+def without_typos(query: str, vocabulary: Set[str]) -> str | None:
     """The query with each unknown word as the most alike of the store's; None if there is none."""
     mended = query
-    for word in re.findall(WORDS, query.lower()):
+    for word in words_of(query):
         if len(word) < SHORTEST or word in vocabulary or not word.isalpha():
             continue
         known = [one for one in vocabulary if abs(len(one) - len(word)) <= 2 and one[:1] == word[:1] and one.isalpha()]

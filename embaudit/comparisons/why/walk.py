@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,7 +20,7 @@ from embaudit.comparisons.why.ranked import FIRST, RankedQueries, ranked
 from embaudit.comparisons.why.readings import OtherQuery, encoded, other_queries
 from embaudit.functions.function import EmbeddingFunction
 from embaudit.golden import GoldenQuery
-from embaudit.measures.quality.baselines import Bm25
+from embaudit.measures.quality.baselines import Bm25, words_of
 from embaudit.stores.search import Settings, StoreSearch
 from embaudit.stores.store import Metric, Store
 
@@ -92,10 +92,12 @@ def walk(
             case = replace(case, answer=asked(queries[place], row.id, is_owed))
             progress("queries asked", 1, len(golden))
         cases.append(case)
-    words = Bm25(gathered.texts) if gathered.texts is not None and any(gathered.texts) else None
-    if words is not None:
+    vocabulary: set[str] = set()
+    if gathered.texts is not None and any(gathered.texts):
+        words = Bm25(gathered.texts, [case.query for case in cases])
         cases = [_with_words(case, words, gathered) for case in cases]
-    vocabulary = {} if words is None else words.vocabulary
+        if any(word not in words.known for case in cases for word in words_of(case.query)):
+            vocabulary = set().union(*map(words_of, gathered.texts))
     cases = _with_other_ways(walked, searched, function, cases, queries, cut_off.k, vocabulary, progress)
     return replace(walked, cases=tuple(cases))
 
@@ -250,7 +252,7 @@ def _with_other_ways(
     cases: Sequence[Case],
     queries: np.ndarray,
     k: int,
-    vocabulary: Mapping[str, int],
+    vocabulary: Set[str],
     progress: Progress,
 ) -> list[Case]:
     """Of cases that exact search loses: pieces of the text, and other ways to ask, in one more pass."""
