@@ -21,7 +21,8 @@ from embaudit.errors import CheckpointError, CorpusError, UsageError
 from embaudit.functions.function import EmbeddingFunction
 from embaudit.functions.kept import cost_line
 from embaudit.functions.opened import AS_IT_IS, AskedAs, Given, Told, asked_of, is_checkpoint, name_of, open_kept
-from embaudit.measures.quality.material import SAMPLE, MaterialLimits, ScoredPairs
+from embaudit.golden import GoldenQuery, read_golden
+from embaudit.measures.quality.material import SAMPLE, Collection, MaterialLimits, ScoredPairs
 from embaudit.request import AuditRequest
 
 # Read of what is given: what two small checkpoints encode in minutes, and enough for a bridge.
@@ -58,6 +59,7 @@ def switch(
     data: Sequence[str | Path] = (),
     corpus: str | Path | None = None,
     queries: str | Path | None = None,
+    golden: str | Path | None = None,
     thresholds: Sequence[float] = (),
     rows: int = ROWS,
     texts: int = TEXTS,
@@ -75,6 +77,7 @@ def switch(
         data: folders of judged queries in BEIR's layout; by default, unless a corpus is given, the embedded sample.
         corpus: texts of the index: a file, a folder or a data set on the hub.
         queries: a file of queries for them, without judgements; by default, texts ask for their own neighbours.
+        golden: a file of golden queries (docs/why.md) that should find texts of the corpus, by id or text.
         thresholds: numbers that similarities by OLD are compared with in production.
         rows: of the index, for the cost of encoding it again.
         texts: how many documents, and scored pairs, are read at most.
@@ -90,6 +93,7 @@ def switch(
         None if corpus is None else str(corpus),
         None if queries is None else str(queries),
         texts,
+        golden=None if golden is None else Path(golden),
     )
     return run(
         AuditRequest.of(checkpoint=name_of(old), **settings),
@@ -173,6 +177,7 @@ def switch_material(
     corpus: str | None = None,
     queries: str | None = None,
     texts: int = TEXTS,
+    golden: Path | None = None,
 ) -> SwitchMaterial:
     """What is given; of what is not, the embedded sample. A corpus takes the place of the sample's queries.
 
@@ -180,9 +185,9 @@ def switch_material(
         CorpusError: if a file cannot be read, or has too few texts.
         UsageError: if there are queries for no texts.
     """
-    if queries is not None and corpus is None:
+    if (asked := queries or golden) is not None and corpus is None:
         raise UsageError(
-            f"There are queries ({queries}) and no texts to find.",
+            f"There are queries ({asked}) and no texts to find.",
             next_step="Give the texts of the index: --corpus FILE",
         )
     if texts < MIN_DOCUMENTS:
@@ -200,8 +205,10 @@ def switch_material(
     searches = [SearchTexts(one) for one in given.collections if data or corpus is None]
     for one in searches:
         _require_enough(one, f"{one.collection.name}")
-    if corpus is not None:
+    if corpus is not None and (queries is not None or golden is None):
         searches.append(_unjudged(corpus, queries, texts))
+    if corpus is not None and golden is not None:
+        searches.append(golden_texts(corpus, golden, texts))
     own = [one for one in given.pairs if one.name != SAMPLE]
     # What is given comes first: the verdict's line takes the first cut-off.
     return SwitchMaterial((*own, *(one for one in given.pairs if one not in own)), tuple(searches), given.missing)
@@ -215,6 +222,42 @@ def _unjudged(corpus: str, queries: str | None, texts: int) -> SearchTexts:
     found = SearchTexts.of(documents.source, [text.text for text in documents.texts], asked)
     _require_enough(found, corpus)
     return found
+
+
+def golden_texts(corpus: str, golden: Path, texts: int) -> SearchTexts:
+    """Golden queries with the texts that they should find, and others of the corpus up to a number.
+
+    Raises:
+        UsageError: if a query should find what is no text of the corpus.
+    """
+    cases = read_golden(golden)
+    known = load_corpus(DOCUMENT, corpus)
+    by_name: dict[str, str] = {}
+    for text in known.texts:
+        by_name.setdefault(" ".join(text.text.split()), text.text)
+    by_name |= {text.external_id: text.text for text in known.texts if text.external_id}
+    answers = [[by_name[one] for one in _names(case) if one in by_name] for case in cases]
+    if lacking := [case for case, found in zip(cases, answers, strict=True) if not found]:
+        raise UsageError(
+            f"{len(lacking):,} of {len(cases):,} golden queries of {golden} expect no id and no text of {known.source}: "
+            f"{lacking[0].expected[0]!r} first.",
+            next_step="Give the texts of the index that they belong to, with their ids.",
+        )
+    drawn = load_corpus(DOCUMENT, corpus, draw=Draw(rows=texts, seed=SEED))
+    wanted = [text for found in answers for text in found]
+    found = SearchTexts.of(f"{golden} in {known.source}", [*wanted, *(text.text for text in drawn.texts)], None)
+    documents = found.collection.documents
+    place = {text: number for number, text in enumerate(documents)}
+    relevant = tuple({place[text]: 1.0 for text in texts_} for texts_ in answers)
+    own = tuple(frozenset({place[case.query]} if case.query in place else ()) for case in cases)
+    collection = Collection(found.collection.name, tuple(case.query for case in cases), documents, relevant, own)
+    result = SearchTexts(collection, is_golden=True)
+    _require_enough(result, corpus)
+    return result
+
+
+def _names(case: GoldenQuery) -> list[str]:
+    return [name for one in case.expected for name in (one, " ".join(one.split()))]
 
 
 def _require_enough(found: SearchTexts, source: str) -> None:

@@ -30,6 +30,11 @@ if TYPE_CHECKING:
     help="Queries for --corpus, without judgements. By default, its texts ask for their neighbours.",
 )
 @click.option(
+    "--golden",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Golden queries that should find texts of --corpus: which of them are lost or won, by name.",
+)
+@click.option(
     "--threshold",
     "thresholds",
     type=float,
@@ -70,6 +75,7 @@ def switch(
     data: tuple[Path, ...],
     corpus: str | None,
     queries: str | None,
+    golden: Path | None,
     thresholds: tuple[float, ...],
     rows: int,
     texts: int,
@@ -91,7 +97,7 @@ def switch(
     report = run(
         request,
         new,
-        switch_material(pairs, data, corpus, queries, texts),
+        switch_material(pairs, data, corpus, queries, texts, golden),
         asked=asked.of(*both),
         thresholds=thresholds,
         rows=rows,

@@ -9,6 +9,7 @@ import numpy as np
 
 from embaudit.chart import Axis, Chart, Layer, Mark, Panel
 from embaudit.comparisons.switch.cut_offs import CutOffTransfer, ScaledPairs
+from embaudit.comparisons.switch.golden import GoldenChanges
 from embaudit.comparisons.switch.search import ReadQuery, SearchOutcome
 from embaudit.document import Column, Estimate, Page, Part, Section, Table, Value
 from embaudit.downstream.paired import PairedEstimate
@@ -41,6 +42,9 @@ def _sections(report: SwitchReport) -> Iterator[Section]:
     if report.cut_offs:
         charts = [_scale_chart(scale, report.cut_offs) for scale in report.scales]
         yield Section("Cut-offs", [_cut_offs(report), _decisions(report), *charts])
+    for golden in report.golden:
+        if golden.lost or golden.won:
+            yield Section("Golden queries", [_golden(golden)])
     if report.quality:
         yield Section("Quality", [_quality(report)])
 
@@ -176,6 +180,20 @@ def _scale_chart(scale: ScaledPairs, cut_offs: tuple[CutOffTransfer, ...]) -> Ch
         [[panel]],
         tones={"unrelated": "two", "matching": "three", "between": "soft"},
     )
+
+
+def _golden(golden: GoldenChanges) -> Table:
+    rows: list[tuple[Value, ...]] = []
+    for what, found in (("lost", golden.lost), ("won", golden.won)):
+        rows += [(what, cut(one.query, LONGEST), one.old, one.new, cut(one.expected, LONGEST)) for one in found]
+    columns = (
+        Column("by NEW"),
+        Column("query", is_prose=True),
+        Column("rank by OLD", ","),
+        Column("by NEW", ","),
+        Column("should find", is_prose=True),
+    )
+    return Table(columns, rows)
 
 
 def _quality(report: SwitchReport) -> Table:

@@ -11,6 +11,7 @@ from embaudit.comparisons.report import Report
 from embaudit.comparisons.switch import findings as say
 from embaudit.comparisons.switch.cut_offs import CutOffTransfer, ScaledPairs, scales_of, transfer_cut_offs
 from embaudit.comparisons.switch.encode import Cost, SearchTexts, encode_all
+from embaudit.comparisons.switch.golden import GoldenChanges, golden_changes
 from embaudit.comparisons.switch.material import SwitchedPairs, SwitchedSearch
 from embaudit.comparisons.switch.page import switch_page
 from embaudit.comparisons.switch.quality import ScoreChange, score_changes
@@ -60,6 +61,7 @@ class SwitchReport(Report):
     cut_offs: tuple[CutOffTransfer, ...]
     quality: tuple[ScoreChange, ...]
     findings: tuple[Finding, ...]
+    golden: tuple[GoldenChanges, ...] = ()
     holds: float = HOLDS
     scales: tuple[ScaledPairs, ...] = field(default=(), repr=False)
     cost: Cost | None = None
@@ -93,6 +95,7 @@ class SwitchReport(Report):
             "searches": [one.as_json() for one in self.searches],
             "cut_offs": [one.as_json() for one in self.cut_offs],
             "quality": [one.as_json() for one in self.quality],
+            "golden": [one.as_json() for one in self.golden],
             "cost": None if self.cost is None else self.cost.as_json(),
             "seconds": round(self.seconds, 1),
         }
@@ -131,12 +134,14 @@ def switch_vectors(
     scales = tuple(scales_of(pairs, searches))
     transfers = transfer_cut_offs(scales, thresholds)
     changes = list(score_changes(pairs, searches))
+    golden = [golden_changes(search) for search in searches if search.is_golden]
     judged = judge(same, outcomes, transfers, dimensions, holds)
     found = [
         say.mixing_finding(same, outcomes, dimensions, holds),
         *([other_similarity] if other_similarity is not None else []),
         *say.query_findings(outcomes),
         say.cut_off_finding(transfers),
+        *(one.finding() for one in golden if one.ranks),
     ]
     if judged.verdict != "same index":
         found += [say.quality_finding(changes), *say.bridge_findings(outcomes, holds)]
@@ -149,6 +154,7 @@ def switch_vectors(
         tuple(transfers),
         tuple(changes),
         tuple(found),
+        tuple(golden),
         holds,
         scales,
         seconds=time.monotonic() - start,
