@@ -63,7 +63,22 @@ def chroma(folder: Path) -> Made:
     return Made(place, NAMES, "dot", "metadata.title", "document")
 
 
-ENGINES: dict[str, Callable[[Path], Made]] = {"Chroma": chroma}
+def lancedb(folder: Path, index: str = "", metric: Metric = "l2", **given: Any) -> Made:
+    """A table with an index; with none it ranks by Euclidean distance."""
+    place = builder("lancedb").build(folder, VECTORS, TEXTS, NAMES, TITLES)
+    if index:
+        table = import_module("lancedb").connect(place).open_table("docs")
+        table.create_index(metric=metric, index_type=index, **given)
+    return Made(place, NAMES, metric, "metadata.title")
+
+
+ENGINES: dict[str, Callable[[Path], Made]] = {
+    "Chroma": chroma,
+    "LanceDB": lancedb,
+    "LanceDB, IVF": lambda folder: lancedb(folder, "IVF_FLAT", "cosine", num_partitions=40),
+    "LanceDB, codes": lambda folder: lancedb(folder, "IVF_SQ", "dot", num_partitions=2),
+    "LanceDB, HNSW": lambda folder: lancedb(folder, "IVF_HNSW_SQ", "l2", num_partitions=2, m=8, ef_construction=50),
+}
 
 
 @pytest.fixture(scope="module", params=ENGINES.values(), ids=ENGINES)

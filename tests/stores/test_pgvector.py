@@ -96,7 +96,7 @@ INDEXED: dict[str, tuple[str, str, str]] = {
 
 def searched(address: str, index: str, name: str) -> None:
     with psycopg.connect(address, autocommit=True) as connection:
-        columns = f"id, embedding AS v, half AS h, sparse AS s, meta, id % 50 AS part"
+        columns = "id, embedding AS v, half AS h, sparse AS s, meta, id % 50 AS part"
         connection.execute(f'CREATE TABLE "{name}" AS SELECT {columns} FROM items WHERE id <= {ROWS}')
         if index:
             connection.execute(f'CREATE INDEX ON "{name}" USING {index}')
