@@ -36,6 +36,7 @@ class Made(NamedTuple):
         metric: what it was told to rank by.
         title: its column of titles; empty if it cannot be filtered.
         refused: a field that it has and cannot filter by.
+        is_sound: whether its default settings find what it holds.
     """
 
     place: str
@@ -44,6 +45,7 @@ class Made(NamedTuple):
     title: str = ""
     refused: str = ""
     asked: AskedRows = AskedRows()
+    is_sound: bool = True
 
 
 class Opened(NamedTuple):
@@ -77,6 +79,19 @@ def qdrant(folder: Path) -> Made:
     return Made(place, list(range(ROWS)), "dot", "payload.metadata.title", "id")
 
 
+def milvus(folder: Path, index: str = "HNSW", metric: Metric = "dot") -> Made:
+    tests = builder("milvus")
+    place = tests.build(folder, VECTORS, TEXTS, NAMES, TITLES)
+    if index != "HNSW":
+        with tests.opened(place) as client:
+            client.release_collection("docs")
+            client.drop_index("docs", "vector")
+            made = client.prepare_index_params()
+            made.add_index("vector", index_type=index, metric_type={"l2": "L2", "cosine": "COSINE"}[metric])
+            client.create_index("docs", made)
+    return Made(place, NAMES, metric, "metadata.title")
+
+
 ENGINES: dict[str, Callable[[Path], Made]] = {
     "Chroma": chroma,
     "LanceDB": lancedb,
@@ -84,6 +99,10 @@ ENGINES: dict[str, Callable[[Path], Made]] = {
     "LanceDB, codes": lambda folder: lancedb(folder, "IVF_SQ", "dot", num_partitions=2),
     "LanceDB, HNSW": lambda folder: lancedb(folder, "IVF_HNSW_SQ", "l2", num_partitions=2, m=8, ef_construction=50),
     "Qdrant": qdrant,
+    "Milvus Lite, HNSW": milvus,
+    # It makes 128 lists, whatever it is asked for, of which 10 are probed.
+    "Milvus Lite, IVF": lambda folder: milvus(folder, "IVF_FLAT", "l2")._replace(is_sound=False),
+    "Milvus Lite, FLAT": lambda folder: milvus(folder, "FLAT", "cosine"),
 }
 
 
@@ -127,7 +146,7 @@ def recall(opened: Opened, settings: dict[str, int], k: int = K) -> float:
 def test_it_ranks_as_declared_and_finds_all_at_its_widest(opened: Opened) -> None:
     assert opened.search.metric == opened.made.metric
     assert opened.store.metric in (opened.made.metric, "")
-    assert recall(opened, opened.search.present) > 0.9
+    assert opened.made.is_sound == (recall(opened, opened.search.present) > 0.92)
     for k in (K, 60):
         assert recall(opened, widest(opened.search), k) == 1
     assert opened.search.present == {dial.name: dial.present for dial in opened.search.dials}
@@ -169,10 +188,12 @@ def test_a_filter_that_it_cannot_take_is_refused(opened: Opened) -> None:
             opened.search.find(QUERIES[0], K, {}, [(opened.made.refused, "x")])
 
 
-def test_nothing_is_wrong_with_it(opened: Opened) -> None:
+def test_its_report_says_so(opened: Opened) -> None:
     made = opened.made
     where = {made.title: TITLES[1]} if made.title else None
     report = embaudit.search(made.place, rows=60, count=30, where=where, from_table=made.asked.part)
-    assert report.verdict == "finds what it holds", report.findings
     assert report.recall is not None
-    assert report.recall.value > 0.95
+    assert made.is_sound == (report.recall.value > 0.92)
+    assert report.verdict == ("finds what it holds" if made.is_sound else "does not find what it holds"), (
+        report.findings
+    )
