@@ -11,6 +11,7 @@ import re
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -18,6 +19,7 @@ import numpy as np
 
 from embaudit.errors import CorpusError, EmbauditError, UsageError, one_line
 from embaudit.masking import keep_secret
+from embaudit.stores.chroma_search import search_of_server, search_on_copy
 from embaudit.stores.copies import changed, copy_of, database_copy
 from embaudit.stores.extras import needed
 from embaudit.stores.nested import batched, column_of
@@ -76,12 +78,12 @@ def open_folder(place: StorePlace, asked: AskedRows) -> StoreTable:
             return call(*args, **given)
 
     tenant, database, own = found[name]
-    client = ask(
-        lambda: chromadb.PersistentClient(
-            path=str(copy), settings=_settings(chromadb), tenant=tenant, database=database
-        )
-    )
-    return _table(f"{place.shown}, collection {name}", client, own, ask, is_pinned=True)
+
+    def opened(folder: str) -> Any:
+        return chromadb.PersistentClient(path=folder, settings=_settings(chromadb), tenant=tenant, database=database)
+
+    table = _table(f"{place.shown}, collection {name}", ask(opened, str(copy)), own, ask, is_pinned=True)
+    return replace(table, search=search_on_copy(copy, opened, own, table.metric, table.rows or 0, ask))
 
 
 def open_server(place: StorePlace, asked: AskedRows) -> StoreTable:
@@ -151,8 +153,9 @@ def _table(shown: str, client: Any, name: str, ask: Ask, *, is_pinned: bool = Fa
         vector=VECTOR,
         text=TEXT if texts else "",
         id=ID,
-        metric=_metric(collection),
+        metric=(metric := _metric(collection)),
         is_pinned=is_pinned,
+        search=search_of_server(collection, metric, ask),
     )
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from embaudit.errors import CorpusError, EmbauditError, UsageError, one_line
 from embaudit.masking import keep_credentials
 from embaudit.stores.arrow_table import table_of_arrow
 from embaudit.stores.extras import needed
+from embaudit.stores.lancedb_search import search_of_table
 from embaudit.stores.parts import part_meant
 from embaudit.stores.place import AskedRows, StorePlace
 from embaudit.stores.store import Metric
@@ -21,15 +23,15 @@ BUCKETS = ("s3", "gs", "az")
 METRICS: dict[str, Metric] = {"l2": "l2", "euclidean": "l2", "cosine": "cosine", "dot": "dot"}
 # By default the library reads ahead two gigabytes.
 BUFFER, AHEAD = 16 << 20, 1
-# Each of its threads decodes a page of its own.
-THREADS = {"LANCE_IO_THREADS": "2", "LANCE_CPU_THREADS": "1"}
+# Each of its threads decodes a page of its own; what it says of an index has the centroids in it, and a warning.
+ENVIRONMENT = {"LANCE_IO_THREADS": "2", "LANCE_CPU_THREADS": "1", "LANCE_INCLUDE_VECTOR_CENTROIDS": "false"}
 FEW = 100
 
 
 def open_lance(place: StorePlace, asked: AskedRows) -> StoreTable:
     """A table of a LanceDB database, at its newest version."""
     keep_credentials(place.named)
-    for name, value in THREADS.items():
+    for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     lance = needed("lance", "lancedb", place.shown)
     where, options = place.named.rstrip("/"), _options(place)
@@ -56,7 +58,20 @@ def open_lance(place: StorePlace, asked: AskedRows) -> StoreTable:
             )
             yield from map(_plain, scanner.to_batches())
 
-    return table_of_arrow(called, _plain_schema(schema), batches, rows=rows, metric=metric, is_pinned=True)
+    def searched() -> Any:
+        folder, _, file = where.rpartition("/")
+        library = needed("lancedb", "lancedb", place.shown)
+        table = library.connect(folder, storage_options=options).open_table(file.removesuffix(ENDING))
+        table.checkout(version)
+        return table
+
+    def partitions(index: str) -> int:
+        return max((int(one.get("num_partitions", 0)) for one in _parts_of(found, index)), default=0)
+
+    search = search_of_table(searched, partitions, rows, METRICS, partial(_explained, place))
+    return table_of_arrow(
+        called, _plain_schema(schema), batches, rows=rows, metric=metric, is_pinned=True, search=search
+    )
 
 
 def _tables(place: StorePlace, where: str, options: dict[str, str]) -> list[str]:
@@ -79,10 +94,14 @@ def _metric(found: Any) -> Metric:
     """What its index of vectors ranks by; empty if it has none, or several that differ."""
     metrics = set()
     for name in (one.name for one in found.describe_indices()):
-        for index in found.stats.index_stats(name).get("indices", ()):
+        for index in _parts_of(found, name):
             metrics.add(METRICS.get(str(index.get("metric_type", "")).lower(), ""))
     metrics.discard("")
     return metrics.pop() if len(metrics) == 1 else ""
+
+
+def _parts_of(found: Any, index: str) -> list[dict[str, Any]]:
+    return list(found.stats.index_stats(index).get("indices", ()))
 
 
 def _plain_schema(schema: Any) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 from embaudit.errors import CorpusError, one_line
 from embaudit.stores.damage import FETCH, reported
 from embaudit.stores.faiss import ID, VECTOR, open_faiss
+from embaudit.stores.langchain_search import search_of_documents
 from embaudit.stores.nested import at, column_of, flat, listed
 from embaudit.stores.parts import part_meant
 from embaudit.stores.pickles import OnlyThese, stand_ins
@@ -84,7 +85,15 @@ def with_documents(
 
     columns = {VECTOR: table.columns[VECTOR], **{name: column_of(own) for name, own in some.items()}}
     columns.setdefault(TEXT, column_of([""]))
-    return replace(table, columns=columns, read=read, text=TEXT, id=ID, notes=(*table.notes, *notes))
+    return replace(
+        table,
+        columns=columns,
+        read=read,
+        text=TEXT,
+        id=ID,
+        notes=(*table.notes, *notes),
+        search=None if table.search is None else search_of_documents(table.search, documents, names),
+    )
 
 
 def is_langchain(place: StorePlace) -> bool:

@@ -18,11 +18,11 @@ from embaudit.errors import CorpusError, EmbauditError, UsageError, one_line
 from embaudit.masking import keep_secret
 from embaudit.stores.copies import copy_of
 from embaudit.stores.extras import needed
+from embaudit.stores.milvus_search import METRICS, index_of, search_of_collection
 from embaudit.stores.nested import at, column_of, flat
 from embaudit.stores.parts import part_meant
 from embaudit.stores.place import AskedRows, StorePlace
 from embaudit.stores.servers import address_of, counted, patiently, quiet, without_user
-from embaudit.stores.store import Metric
 from embaudit.stores.table import LOOKED_AT, StoreColumn, StoreKind, StoreTable, Values
 
 KEY = "MILVUS_TOKEN"
@@ -31,7 +31,6 @@ ENDING = ".db"
 SCHEMA = "collections/*/schema.json"
 ROWS_AT_ONCE = 2_000
 DEFAULT = "default"
-METRICS: Mapping[str, Metric] = {"COSINE": "cosine", "IP": "dot", "L2": "l2"}
 # How vectors are stored, by their type's name; what is sparse is none that is compared.
 NUMBERS = {
     "FLOAT_VECTOR": "float32",
@@ -126,6 +125,7 @@ def _table(shown: str, client: Any, name: str, ask: Ask, *, is_pinned: bool = Fa
         for page in _pages(client, name, fields, ask):
             yield {one: [_plain(row.get(one) if one in types else at(row, one)) for row in page] for one in names}
 
+    index = index_of(client, name, vectors[0], ask) if len(vectors) == 1 else {}
     return StoreTable(
         shown,
         columns,
@@ -133,8 +133,11 @@ def _table(shown: str, client: Any, name: str, ask: Ask, *, is_pinned: bool = Fa
         rows=rows,
         vector=vectors[0] if len(vectors) == 1 else "",
         id=key,
-        metric=_metric(client, name, vectors[0], ask) if len(vectors) == 1 else "",
+        metric=METRICS.get(str(index.get("metric_type", "")).upper(), ""),
         is_pinned=is_pinned,
+        search=search_of_collection(
+            client, name, types, key, rows, lambda path: _top(path, some), ask, is_lite=is_pinned
+        ),
     )
 
 
@@ -171,14 +174,6 @@ def _top(path: str, some: Sequence[Mapping[str, Any]]) -> str:
     """The field that a path begins with; names may hold dots themselves."""
     names = {name for row in some for name in row if path == name or path.startswith(f"{name}.")}
     return max(names, key=len, default=path)
-
-
-def _metric(client: Any, name: str, vector: str, ask: Ask) -> Metric:
-    for index in ask(client.list_indexes, name):
-        found = ask(client.describe_index, name, index) or {}
-        if found.get("field_name") == vector:
-            return METRICS.get(str(found.get("metric_type", "")).upper(), "")
-    return ""
 
 
 def _library(shown: str) -> Any:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from embaudit.errors import CorpusError, one_line
@@ -13,7 +14,8 @@ from embaudit.masking import keep_credentials
 from embaudit.stores.extras import needed
 from embaudit.stores.nested import column_of
 from embaudit.stores.place import AskedRows, StorePlace
-from embaudit.stores.sql import SqlTable, quoted, source_of
+from embaudit.stores.postgres_search import search_of_table
+from embaudit.stores.sql import SqlTable, is_query, quoted, source_of
 from embaudit.stores.store import Metric
 from embaudit.stores.table import BATCH_ROWS, LOOKED_AT, StoreColumn, StoreKind, StoreTable, Values
 
@@ -64,7 +66,13 @@ def open_postgres(place: StorePlace, asked: AskedRows) -> StoreTable:
                 yield {name: _plain(values) for name, values in zip(names, zip(*rows, strict=True), strict=True)}
 
     shown = f"{place.shown}, {called}"
-    return StoreTable(shown, columns, read, rows=count, metric=metric, is_pinned=True)
+    types = {name: column.type for name, column in columns.items()}
+    search = (
+        None
+        if is_query(asked.part)
+        else search_of_table(connection, source, types, partial(_explained, psycopg, place))
+    )
+    return StoreTable(shown, columns, read, rows=count, metric=metric, is_pinned=True, search=search)
 
 
 def _know_pgvector(connection: Any, place: StorePlace) -> None:

@@ -28,6 +28,7 @@ from embaudit.stores.nested import Record, at, table_of_records
 from embaudit.stores.parts import part_meant
 from embaudit.stores.pickles import OnlyThese, stand_ins
 from embaudit.stores.place import AskedRows, StorePlace
+from embaudit.stores.qdrant_search import search_of_client, search_of_rows
 from embaudit.stores.servers import address_of, answers, counted, patiently, quiet, without_user
 from embaudit.stores.store import Metric
 from embaudit.stores.table import StoreColumn, StoreKind, StoreTable, Values
@@ -80,7 +81,8 @@ def open_folder(place: StorePlace, asked: AskedRows) -> StoreTable:
     with _connected(place, file) as connection:
         rows = connection.execute("SELECT count(*) FROM points").fetchone()[0] - len(outdated)
     shown = f"{place.shown}, collection {name}"
-    return _with_vectors(table_of_records(shown, records, rows=rows), _sizes(configured))
+    search = search_of_rows(records, _distances(configured), rows, shown, partial(_asked, place))
+    return replace(_with_vectors(table_of_records(shown, records, rows=rows), _sizes(configured)), search=search)
 
 
 def _outdated(place: StorePlace, file: Path) -> set[int]:
@@ -134,9 +136,18 @@ def _is_dense(vector: Any) -> bool:
 
 def _sizes(configured: Mapping[str, Any]) -> dict[str, tuple[int, Metric]]:
     """The dense vectors of a collection, by column: their dimension and metric."""
+    return {name: (size, metric) for name, (size, _, metric) in _distances(configured).items()}
+
+
+def _distances(configured: Mapping[str, Any]) -> dict[str, tuple[int, str, Metric]]:
+    """The same, with what Qdrant calls their distance."""
     by_name = {"": configured} if "size" in configured else configured
     return {
-        f"{VECTOR}.{name}" if name else VECTOR: (one["size"], METRICS.get(str(one["distance"]).lower(), ""))
+        f"{VECTOR}.{name}" if name else VECTOR: (
+            one["size"],
+            str(one["distance"]),
+            METRICS.get(str(one["distance"]).lower(), ""),
+        )
         for name, one in by_name.items()
         if not one.get("multivector_config")
     }
@@ -195,13 +206,16 @@ def open_server(place: StorePlace, asked: AskedRows) -> StoreTable:
     return table_of_client(client, place, asked)
 
 
+def _asked(place: StorePlace, call: Callable[..., Any], /, *args: Any, **given: Any) -> Any:
+    """What a client answers, for whose server one waits."""
+    with quiet("qdrant_client", "httpx", "httpcore"):
+        return patiently(partial(call, *args, **given), place.shown, KEY)
+
+
 def table_of_client(client: Any, place: StorePlace, asked: AskedRows) -> StoreTable:
     """A collection that a connected client reads, by scrolling."""
 
-    def ask(call: Callable[..., Any], *args: Any, **given: Any) -> Any:
-        with quiet("qdrant_client", "httpx", "httpcore"):
-            return patiently(partial(call, *args, **given), place.shown, KEY)
-
+    ask = partial(_asked, place)
     names = sorted(one.name for one in ask(client.get_collections).collections)
     aliases = {one.alias_name: one.collection_name for one in ask(client.get_aliases).aliases}
     asked_for = aliases.get(asked.part, asked.part) if asked.part else None
@@ -233,7 +247,8 @@ def table_of_client(client: Any, place: StorePlace, asked: AskedRows) -> StoreTa
     shown = f"{place.shown}, collection {name}"
     first = next(pages([*sizes, "payload."]))
     found = table_of_records(shown, lambda: iter(first), rows=rows)
-    return _with_vectors(replace(found, read=counted(read, rows, shown)), sizes)
+    search = search_of_client(client, name, sizes, rows, ask)
+    return _with_vectors(replace(found, read=counted(read, rows, shown), search=search), sizes)
 
 
 def is_folder(place: StorePlace) -> bool:

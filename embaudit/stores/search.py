@@ -35,7 +35,7 @@ class Dial:
         """Values above the present one, each twice the one before, up to the most."""
         values, value = [], self.present
         while value < self.most:
-            value = min(2 * value, self.most)
+            value = min(max(2 * value, 1), self.most)
             values.append(value)
         return tuple(values)
 

@@ -184,6 +184,11 @@ def test_its_own_server_is_read(server: str) -> None:
     store = open_store(server)
     assert (store.kind, store.metric, store.rows) == ("Chroma", "dot", len(KEPT))
     collection.add(ids=["new"], embeddings=[[1.0] * D])
+    search = store.search()  # type: ignore[misc]
+    assert (search.dials, search.exact, search.metric) == ((), None, store.metric)
+    own = np.argsort(-(VECTORS @ VECTORS[8]))[:4]
+    assert search.find(VECTORS[8], 4, {}, ()).ids == [IDS[row] for row in own]
+    assert search.find(VECTORS[8], 4, {}, [("metadata.title", TITLES[9]), ("metadata.page", 9)]).ids == [IDS[9]]
     with pytest.raises(EmbauditError, match="changed while it was read"):
         list(store.batches())
     with pytest.raises(EmbauditError, match="no collection 'dogs'; did you mean docs"):

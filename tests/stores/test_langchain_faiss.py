@@ -25,11 +25,27 @@ HOMES = {
 }
 
 
-@pytest.fixture
-def classes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> tuple[type, type]:
-    """Classes with the names and homes of LangChain's, to be pickled; gone when the folder is read."""
+def build(folder: Path, vectors: np.ndarray, texts: Any, ids: Any, titles: Any, kind: str = "Flat") -> str:
+    """A folder of these rows, with classes of LangChain's names that are gone afterwards."""
+    with pytest.MonkeyPatch.context() as patch:
+        store_class, document_class = made_classes(HOMES["today's"], patch)
+        store, documents = store_class(), {}
+        for name, text, title in zip(ids, texts, titles, strict=True):
+            documents[name] = document_class()
+            documents[name].__dict__.update(page_content=text, metadata={"title": title}, id=name)
+        store.__dict__["_dict"] = documents
+        pickled = pickle.dumps((store, dict(enumerate(ids))))
+    index = faiss.index_factory(vectors.shape[1], kind)
+    index.train(vectors)
+    index.add(vectors)
+    faiss.write_index(index, str(folder / "index.faiss"))
+    (folder / "index.pkl").write_bytes(pickled)
+    return str(folder)
+
+
+def made_classes(homes: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> tuple[type, type]:
     made = []
-    for home, name in zip(HOMES[request.param], ("InMemoryDocstore", "Document"), strict=True):
+    for home, name in zip(homes, ("InMemoryDocstore", "Document"), strict=True):
         module = types.ModuleType(home)
         made.append(type(name, (), {"__module__": home}))
         setattr(module, name, made[-1])
@@ -38,6 +54,12 @@ def classes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
             monkeypatch.setitem(sys.modules, parent, sys.modules.get(parent, types.ModuleType(parent)))
         monkeypatch.setitem(sys.modules, home, module)
     return made[0], made[1]
+
+
+@pytest.fixture
+def classes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> tuple[type, type]:
+    """Classes with the names and homes of LangChain's, to be pickled; gone when the folder is read."""
+    return made_classes(HOMES[request.param], monkeypatch)
 
 
 def written(folder: Path, docstore: object) -> Path:
@@ -120,3 +142,18 @@ def test_nothing_that_a_docstore_holds_runs(attack: Any, tmp_path: Path) -> None
     with pytest.raises(EmbauditError, match=r"index\.pkl"):
         list(open_store(place).batches())
     assert not mark.exists()
+
+
+def test_a_filter_keeps_what_it_finds_among_the_first_that_are_fetched(tmp_path: Path) -> None:
+    titles = ["rare" if row % 10 == 0 else "often" for row in range(len(VECTORS))]
+    place = build(tmp_path, VECTORS, titles, [f"id-{row}" for row in range(len(VECTORS))], titles)
+    search = open_store(place).search()  # type: ignore[misc]
+    order = np.argsort(((VECTORS - VECTORS[0]) ** 2).sum(axis=1), kind="stable").tolist()
+    where = [("metadata.title", "rare")]
+    for fetched in (1, 20, len(VECTORS)):
+        wanted = [f"id-{row}" for row in order[:fetched] if row % 10 == 0]
+        assert search.find(VECTORS[0], 30, {"fetch_k": fetched}, where).ids == wanted
+    assert (
+        len(search.find(VECTORS[0], 30, {}, where).ids) < len(search.find(VECTORS[0], 30, search.exact, where).ids) == 3
+    )
+    assert len(search.find(VECTORS[0], 30, {}, ()).ids) == 30

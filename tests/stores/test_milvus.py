@@ -126,7 +126,16 @@ def server(folder: Path) -> Iterator[str]:
 
 def test_a_server_is_read(server: str) -> None:
     check_rows(open_store(server))
-    check_rows(open_store(server))
+    store = open_store(server)
+    check_rows(store)
+    search = store.search()  # type: ignore[misc]
+    kept = [row for row in np.argsort(-(VECTORS @ VECTORS[8])).tolist() if IDS[row] not in DELETED]
+    assert (search.metric, search.dials[0].name, search.exact) == ("dot", "ef", None)
+    assert search.find(VECTORS[8], 5, {"ef": 300}, ()).ids == [IDS[row] for row in kept[:5]]
+    where = [("metadata.title", TITLES[9]), ("page", 1), ("text", TEXTS[9])]
+    # At its default, its graph finds none of the few rows that this leaves.
+    for some in (where[:1], where[2:], where):
+        assert search.find(VECTORS[8], 5, {"ef": 300}, some).ids == [IDS[9]]
 
 
 def test_a_server_that_does_not_answer_is_named(

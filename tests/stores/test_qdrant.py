@@ -22,6 +22,7 @@ from embaudit.stores import servers
 from embaudit.stores.opened import open_store
 from embaudit.stores.place import AskedRows, StorePlace
 from embaudit.stores.qdrant import table_of_client
+from embaudit.stores.search import SearchedColumns
 
 qdrant = pytest.importorskip("qdrant_client", reason="needs qdrant-client: pip install 'embaudit[qdrant]'")
 models = qdrant.models
@@ -168,6 +169,17 @@ def test_a_connected_client_is_read_by_scrolling(monkeypatch: pytest.MonkeyPatch
     client.delete("docs", list(GONE))
     table = table_of_client(client, StorePlace("qdrant:http://localhost:6333"), AskedRows())
     check_rows(store_of(table, AskedRows(), "Qdrant"), KEPT, TITLE)
+    search = table.search(SearchedColumns("vector", "id"))  # type: ignore[misc]
+    assert (search.metric, search.present, search.exact, search.is_exact) == (
+        "dot",
+        {"hnsw_ef": 100},
+        {"exact": 1},
+        False,
+    )
+    nearest = [row for row in np.argsort(-(VECTORS @ VECTORS[9])).tolist() if row not in GONE]
+    for settings in ({}, search.present, search.exact):
+        assert search.find(VECTORS[9], 5, settings, ()).ids == nearest[:5]
+    assert search.find(VECTORS[9], 5, {}, [(TITLE, TITLES[7]), ("payload.text", TEXTS[7])]).ids == [7]
     client.delete("docs", [9])
     with pytest.raises(EmbauditError, match="changed while it was read"):
         list(table.read(["id"]))
@@ -213,6 +225,10 @@ class Documented(BaseHTTPRequestHandler):
         if self.path.startswith("/collections/docs/points/count"):
             self.result({"count": 2})
             return
+        if self.path.startswith("/collections/docs/points/query"):
+            type(self).seen.append(asked)
+            self.result({"points": [{"id": 2, "version": 1, "score": 0.5}]})
+            return
         if type(self).fails:
             type(self).fails -= 1
             self.answer({"status": {"error": "busy"}}, 503)
@@ -242,6 +258,18 @@ def test_an_address_is_asked_patiently(server: str, monkeypatch: pytest.MonkeyPa
         Documented.fails = 2
         assert [batch.ids for batch in store.batches()] == [[1], [2]]
         assert (store.kind, store.metric, store.columns["text"]) == ("Qdrant", "cosine", "payload.text")
+    search = store.search()  # type: ignore[misc]
+    hits = search.find(np.ones(2, np.float32), 7, {"hnsw_ef": 300}, [("payload.n", 3), ("payload.share", 0.5)])
+    assert (search.index, search.metric) == ("HNSW, m 16, ef_construct 100", "cosine")
+    assert (hits.ids, hits.scores.tolist()) == ([2], [0.5])
+    assert Documented.seen.pop() == {
+        "query": {"nearest": [1.0, 1.0]},
+        "limit": 7,
+        "with_payload": False,
+        "with_vector": False,
+        "params": {"hnsw_ef": 300, "exact": False},
+        "filter": {"must": [{"key": "n", "match": {"value": 3}}, {"key": "share", "range": {"gte": 0.5, "lte": 0.5}}]},
+    }
     Documented.fails = 9
     with pytest.raises(EmbauditError, match=r"answers with an error \(503\).*Run|answers with an error \(503\)"):
         list(store.batches())
@@ -250,3 +278,23 @@ def test_an_address_is_asked_patiently(server: str, monkeypatch: pytest.MonkeyPa
     with pytest.raises(EmbauditError, match=r"refuses to answer \(401\).*export QDRANT_API_KEY=") as raised:
         open_store(server)
     assert "a-wrong-key" not in str(raised.value)
+
+
+def test_a_folder_of_many_points_is_refused_and_a_named_vector_is_searched(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("embaudit.stores.qdrant_search.MOST_ROWS", 200)
+    with pytest.raises(EmbauditError, match=r"has 298 points.*at most 200"):
+        open_store(folder).search()  # type: ignore[misc]
+    monkeypatch.undo()
+    client = qdrant.QdrantClient(path=str(tmp_path / "named"))
+    client.create_collection("two", {"a": models.VectorParams(size=D, distance=models.Distance.EUCLID)})
+    points = [models.PointStruct(id=row, vector={"a": one}) for row, one in enumerate(VECTORS[:50].tolist())]
+    client.upsert("two", [*points, models.PointStruct(id=99, vector={})])
+    client.close()
+    search = open_store(tmp_path / "named").search()  # type: ignore[misc]
+    hits = search.find(VECTORS[7], 50, {}, ())
+    distances = np.linalg.norm(VECTORS[:50] - VECTORS[7], axis=1)
+    assert search.metric == "l2"
+    assert hits.ids == np.argsort(distances).tolist()
+    np.testing.assert_allclose(hits.scores, np.sort(distances), atol=1e-5)
