@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from embaudit.errors import CorpusError, one_line
 from embaudit.stores.arrow_table import table_of_arrow
+from embaudit.stores.duckdb_search import search_of_table
 from embaudit.stores.place import AskedRows, StorePlace
-from embaudit.stores.sql import SqlTable, quoted, source_of
+from embaudit.stores.sql import SqlTable, is_query, quoted, source_of
 from embaudit.stores.table import BATCH_ROWS, StoreKind, StoreTable
 
 if TYPE_CHECKING:
@@ -56,24 +58,39 @@ def open_duckdb(place: StorePlace, asked: AskedRows) -> StoreTable:
         with _connected(place) as connection:
             yield from connection.execute(f"SELECT {columns} FROM {source}").to_arrow_reader(BATCH_ROWS)
 
-    return table_of_arrow(f"{place.shown}, {called}", schema, batches, rows=count[0] if count else None)
+    rows = count[0] if count else None
+    search = (
+        None
+        if is_query(asked.part)
+        else search_of_table(partial(_connection, place), source, rows or 0, partial(_explained, place))
+    )
+    return table_of_arrow(f"{place.shown}, {called}", schema, batches, rows=rows, search=search)
 
 
 @contextmanager
 def _connected(place: StorePlace) -> Iterator[duckdb.DuckDBPyConnection]:
     """A read-only connection, with errors that name the file."""
+    with _explained(place), closing(_connection(place)) as connection:
+        yield connection
+
+
+def _connection(place: StorePlace) -> duckdb.DuckDBPyConnection:
     import duckdb
 
     if not place.path.is_file():
         raise CorpusError(f"There is no file {place.shown}.", next_step="Check the path.")
+    connection = duckdb.connect(str(place.path), read_only=True, config={"memory_limit": MEMORY})
+    # Rows have numbers, which must be the same every time.
+    connection.execute("SET preserve_insertion_order = true")
+    return connection
+
+
+@contextmanager
+def _explained(place: StorePlace) -> Iterator[None]:
+    import duckdb
+
     try:
-        connection = duckdb.connect(str(place.path), read_only=True, config={"memory_limit": MEMORY})
-        try:
-            # Rows have numbers, which must be the same every time.
-            connection.execute("SET preserve_insertion_order = true")
-            yield connection
-        finally:
-            connection.close()
+        yield
     except duckdb.Error as error:
         raise CorpusError(
             f"{place.shown} cannot be read: {one_line(error)}",

@@ -99,6 +99,24 @@ def langchain(folder: Path, kind: str) -> Made:
     return Made(place, NAMES, "l2", "metadata.title", "text")
 
 
+def duckdb(folder: Path, metric: str = "", kind: str = f"FLOAT[{D}]", options: str = "") -> Made:
+    """A table, with an index of vss if it says by what."""
+    import duckdb
+    import pandas as pd
+
+    made = {"l2sq": "l2", "ip": "dot", "cosine": "cosine", "": "cosine"}
+    inner = [{"title": title} for title in TITLES]
+    frame = pd.DataFrame({"id": NAMES, "text": TEXTS, "e": list(VECTORS), "meta": inner})  # noqa: F841
+    with duckdb.connect(str(folder / "rows.db")) as connection:
+        connection.execute(f'CREATE TABLE "my rows" AS SELECT id, text, e::{kind} AS e, meta FROM frame')
+        if metric:
+            package = pytest.importorskip("duckdb_extension_vss", reason="needs the package duckdb-extension-vss")
+            (file,) = Path(package.__file__).parent.rglob("vss.duckdb_extension")
+            connection.execute(f"LOAD '{file}'; SET hnsw_enable_experimental_persistence = true")
+            connection.execute(f"CREATE INDEX by_e ON \"my rows\" USING hnsw (e) WITH (metric = '{metric}'{options})")
+    return Made(str(folder / "rows.db"), NAMES, made[metric], "meta.title")  # type: ignore[arg-type]
+
+
 ENGINES: dict[str, Callable[[Path], Made]] = {
     "Chroma": chroma,
     "LanceDB": lancedb,
@@ -108,6 +126,10 @@ ENGINES: dict[str, Callable[[Path], Made]] = {
     "Qdrant": qdrant,
     "LangChain's FAISS": lambda folder: langchain(folder, "Flat")._replace(filters=False),
     "LangChain's FAISS, IVF": lambda folder: langchain(folder, "IVF2,Flat")._replace(is_sound=False),
+    "DuckDB": duckdb,
+    "DuckDB, lists": lambda folder: duckdb(folder, kind="DOUBLE[]"),
+    "DuckDB, HNSW": lambda folder: duckdb(folder, "l2sq")._replace(filters=False),
+    "DuckDB, HNSW by inner product": lambda folder: duckdb(folder, "ip")._replace(filters=False),
     "Milvus Lite, HNSW": milvus,
     # It makes 128 lists, whatever it is asked for, of which 10 are probed.
     "Milvus Lite, IVF": lambda folder: milvus(folder, "IVF_FLAT", "l2")._replace(is_sound=False),
