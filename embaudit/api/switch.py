@@ -239,7 +239,7 @@ def golden_texts(corpus: str, golden: Path, texts: int) -> SearchTexts:
     answers = [[by_name[one] for one in _names(case) if one in by_name] for case in cases]
     if lacking := [case for case, found in zip(cases, answers, strict=True) if not found]:
         raise UsageError(
-            f"{len(lacking):,} of {len(cases):,} golden queries of {golden} expect no id and no text of {known.source}: "
+            f"{len(lacking):,} of {len(cases):,} golden queries of {golden} expect no id or text of {known.source}: "
             f"{lacking[0].expected[0]!r} first.",
             next_step="Give the texts of the index that they belong to, with their ids.",
         )

@@ -46,8 +46,10 @@ def search_findings(
     yield from _filter(report, is_filtered)
     yield from _codes(report)
     yield from _falls(report)
-    for note in (*report.store.notes, *(report.search.notes if report.search is not None else ())):
+    for note in report.store.notes:
         yield Finding("look", note, name="how_it_is_read")
+    for note in report.search.notes if report.search is not None else ():
+        yield Finding("ok", note, name="how_it_is_asked")
 
 
 def _cannot(report: SearchReport) -> Iterator[Finding]:

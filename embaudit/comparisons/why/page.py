@@ -79,8 +79,7 @@ def _function(report: WhyReport, case: Case) -> str:
     if case.rank is None:
         return "not ranked"
     cosine = "" if case.cosine is None else f" (cosine {case.cosine:.2f})"
-    rows = "" if report.walked.gathered.profile is None else f" of {report.walked.gathered.profile.rows:,}"
-    said = f"exact rank {case.rank:,}{rows}{cosine}"
+    said = f"exact rank {case.rank:,} of {report.walked.rows:,}{cosine}"
     kinds = {"hub": "in everybody's results", "copy": "copies of others", "no content": "without content"}
     counted = [(name, sum(one.kind == kind for one in case.above)) for kind, name in kinds.items()]
     odd = ", ".join(f"{count:,} {name}" for name, count in counted if count)

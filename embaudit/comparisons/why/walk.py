@@ -35,6 +35,7 @@ class Walked:
     """All cases, and what is known of the store beside them.
 
     Attributes:
+        rows: that are ranked: those that the filter keeps, with a vector.
         metric: by which rows are ranked; empty if they cannot be.
         declared: by the function.
     """
@@ -44,6 +45,7 @@ class Walked:
     built: Built | None
     metric: Metric
     declared: Metric
+    rows: int = 0
 
 
 def walk(
@@ -99,7 +101,7 @@ def walk(
         if any(word not in words.known for case in cases for word in words_of(case.query)):
             vocabulary = set().union(*map(words_of, gathered.texts))
     cases = _with_other_ways(walked, searched, function, cases, queries, cut_off.k, vocabulary, progress)
-    return replace(walked, cases=tuple(cases))
+    return replace(walked, cases=tuple(cases), rows=found.exact.rows)
 
 
 def _can_be_ranked(gathered: Gathered) -> bool:
