@@ -3,7 +3,8 @@
 Nothing is audited twice. Unreadable sources, an unreachable hub and failed audits are recorded and tried again next
 time; none of them stops the others, and only a failed audit or a tripped gate makes the run fail. A gate that tripped
 stays tripped, and what got worse stays so, watch after watch, until checkpoint or policy change or somebody accepts it.
-Endpoints are asked every time: what they serve may change without a new checkpoint.
+Endpoints are asked every time: what they serve may change without a new checkpoint. So are indexes looked at: rows come
+into them every night.
 """
 
 from __future__ import annotations
@@ -81,6 +82,7 @@ def _watch(
     )
     record.audit([finding for finding in findings if finding.needs_audit], auditor)
     record.ask(entries.endpoint)
+    record.look_into(entries.index)
     return record.finish()
 
 

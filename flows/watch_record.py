@@ -14,11 +14,12 @@ from embaudit.errors import EmbauditError
 from embaudit.gate import GateTripped
 from embaudit.settings import Settings
 from embaudit.tables.watch import DONE, Status
-from embaudit.warehouse.open_items import DO_NOT_SERVE, WORSE, OpenItem, read_open
+from embaudit.warehouse.open_items import DO_NOT_SERVE, WORSE, OpenItem, read_accepted_in_indexes, read_open
 from embaudit.watch.history import History, WatchedRevision
+from embaudit.watch.index_check import CheckedIndex, IndexLook
 from embaudit.watch.look import Looked, judged
 from embaudit.watch.served import ServedNow
-from embaudit.watch.watch_list import EndpointEntry
+from embaudit.watch.watch_list import EndpointEntry, IndexEntry
 from embaudit_flows.ending import TRIPPED_STATE
 from embaudit_flows.gpu import gpu_slot
 from embaudit_flows.watch_audits import AuditEnd, Auditor
@@ -28,6 +29,8 @@ from embaudit_tasks.watch import (
     ask_what_is_served,
     compare_indexes,
     compare_with_predecessor,
+    look_at_index,
+    record_indexes,
     record_served,
     record_watched,
 )
@@ -35,8 +38,15 @@ from embaudit_tasks.watch import (
 # What a watch did with a source, in the order of the summary; ``seen``: the revision was dealt with before.
 OUTCOMES = ("audited", "unchanged", "known", "seen", "running", "failed", "unreachable")
 
+INDEXES = {
+    "not wholly its own": "not wholly its function's",
+    "another function": "of a function that is no longer its passport's",
+    "could not be told": "not told",
+    "wholly its own": "wholly its function's",
+}
 SERVED = {"the same function": "served as audited", "first seen": "seen for the first time"}
 WORSE_STATE, BROKEN_STATE, OTHERWISE_STATE = "Got worse", "Do not serve", "Not served as audited"
+FOREIGN_STATE = "Index got worse"
 PUBLISHED = "Every audit is done and published."
 
 
@@ -70,12 +80,13 @@ class WatchedRow(BaseModel):
 
 
 class WatchOutcome(BaseModel):
-    """What a watch found and did; the tables ``watched_revision``, ``served`` and ``regression`` keep it."""
+    """What a watch found and did; ``watched_revision``, ``served``, ``index_check`` and ``regression`` keep it."""
 
     warehouse: str
     rows: list[WatchedRow]
     failed_audits: list[str]
     served: list[ServedNow] = []
+    indexes: list[CheckedIndex] = []
 
     @property
     def summary(self) -> str:
@@ -85,18 +96,30 @@ class WatchOutcome(BaseModel):
         broken = [row.source for row in self.rows if row.is_broken]
         otherwise = [row.endpoint for row in self.served if row.is_otherwise]
         unasked = [row.endpoint for row in self.served if row.verdict == "could not be compared"]
+        others = [*self.served, *self.indexes]
         parts = [
             *([f"do not serve {', '.join(broken)}"] if broken else []),
             *([f"not served as audited: {', '.join(otherwise)}"] if otherwise else []),
             *([f"not compared: {', '.join(unasked)}"] if unasked else []),
-            *([said or "nothing watched"] if said or not self.served else []),
-            *([f"{sum(row.is_worse for row in self.rows)} got worse"] if self.rows or not self.served else []),
+            *self._of_indexes,
+            *([said or "nothing watched"] if said or not others else []),
+            *([f"{sum(row.is_worse for row in self.rows)} got worse"] if self.rows or not others else []),
             *([f"the gate is tripped for {len(self.tripped)}"] if self.tripped else []),
         ]
         counts = {verdict: sum(row.verdict == verdict for row in self.served) for verdict in SERVED}
         if not (otherwise or unasked):
             parts += [f"{count} {SERVED[verdict]}" for verdict, count in counts.items() if count]
         return "; ".join(parts)
+
+    @property
+    def _of_indexes(self) -> list[str]:
+        """Such as ``index.parquet is not wholly its function's``; those in which nothing was found are counted."""
+        said = {}
+        for verdict, words in INDEXES.items():
+            said[words] = [row for row in self.indexes if row.verdict == verdict]
+        own = len(said.pop(INDEXES["wholly its own"]))
+        found = [f"{words}: {', '.join(row.store for row in rows)}" for words, rows in said.items() if rows]
+        return [*found, *([f"{own} {'index' if own == 1 else 'indexes'} wholly the function's"] if own else [])]
 
     @property
     def tripped(self) -> list[WatchedRow]:
@@ -132,6 +155,7 @@ class WatchRecord:
         self._rows: list[WatchedRow] = []
         self._failed: list[str] = []
         self._served: list[ServedNow] = []
+        self._indexes: list[CheckedIndex] = []
 
     def write(self, findings: list[Looked]) -> None:
         """Write what needs no audit; content that follows other content is compared with it."""
@@ -163,6 +187,17 @@ class WatchRecord:
             self._served.append(ask_what_is_served(entry, str(self._settings.reports)))
             record_served(self._served[-1:], *self._where)
 
+    def look_into(self, indexes: list[IndexEntry]) -> None:
+        """Look at what came into each index; it is recorded before the next look is told against it."""
+        accepted = read_accepted_in_indexes(self._warehouse, self._settings.lock_wait_seconds) if indexes else set()
+        home = self._settings.home.expanduser().absolute()
+        for entry in indexes:
+            look = IndexLook(entry, home, self._settings.reports, accepted)
+            with gpu_slot(entry.settings.device):
+                self._indexes.append(look_at_index(look, entry.name))
+            record_indexes(self._indexes[-1:], *self._where)
+            look.keep()
+
     def finish(self) -> WatchOutcome:
         """Show the outcome in the UI and return it.
 
@@ -173,7 +208,11 @@ class WatchRecord:
         from prefect.artifacts import create_link_artifact, create_table_artifact
 
         outcome = WatchOutcome(
-            warehouse=self._warehouse, rows=self._rows, failed_audits=self._failed, served=self._served
+            warehouse=self._warehouse,
+            rows=self._rows,
+            failed_audits=self._failed,
+            served=self._served,
+            indexes=self._indexes,
         )
         lists = ("worse", "open")
         table = [
@@ -183,6 +222,10 @@ class WatchRecord:
         table += [
             {"source": row.endpoint, "outcome": row.verdict, "checkpoint_id": row.checkpoint_id, "reason": row.line}
             for row in outcome.served
+        ]
+        table += [
+            {"source": row.store, "outcome": row.verdict, "checkpoint_id": row.checkpoint_id, "reason": row.line}
+            for row in outcome.indexes
         ]
         create_table_artifact(key="watch", table=table, description=outcome.summary)
         # As with an audit's page, an error here must not fail the watch.
@@ -196,6 +239,7 @@ class WatchRecord:
         states = {
             BROKEN_STATE: any(row.is_broken for row in outcome.rows),
             OTHERWISE_STATE: any(row.is_otherwise for row in outcome.served),
+            FOREIGN_STATE: any(row.is_red for row in outcome.indexes),
             TRIPPED_STATE: bool(outcome.tripped),
             WORSE_STATE: any(row.is_worse for row in outcome.rows),
         }

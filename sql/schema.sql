@@ -1618,6 +1618,44 @@ CREATE TABLE served (
     PRIMARY KEY (look_key)
 );
 
+-- What was in each watched index, each time that a watch looked at it.
+CREATE TABLE index_check (
+    "check_key" VARCHAR NOT NULL,
+    "store" VARCHAR NOT NULL,
+    "asked" TIMESTAMP WITH TIME ZONE NOT NULL,
+    "since" TIMESTAMP WITH TIME ZONE,
+    "function" VARCHAR NOT NULL,
+    "checkpoint_id" VARCHAR,
+    "passport" VARCHAR,
+    "passport_id" VARCHAR,
+    "verdict" VARCHAR NOT NULL,
+    "line" VARCHAR NOT NULL,
+    "rows" INTEGER,
+    "added" INTEGER,
+    "overwritten" INTEGER,
+    "removed" INTEGER,
+    "new_encoded" INTEGER,
+    "new_foreign" INTEGER,
+    "new_share" DOUBLE,
+    "new_share_low" DOUBLE,
+    "new_share_high" DOUBLE,
+    "old_encoded" INTEGER,
+    "old_foreign" INTEGER,
+    "old_share" DOUBLE,
+    "old_share_low" DOUBLE,
+    "old_share_high" DOUBLE,
+    "zeros" INTEGER,
+    "not_finite" INTEGER,
+    "without_vector" INTEGER,
+    "copies" INTEGER,
+    "dimension" INTEGER,
+    "other_dimensions" INTEGER,
+    "open_rows" JSON NOT NULL,
+    "problems" JSON NOT NULL,
+    "seconds" DOUBLE NOT NULL,
+    PRIMARY KEY (check_key)
+);
+
 -- What becomes of an index that a watched source's earlier revision built.
 CREATE TABLE index_change (
     "audit_id" VARCHAR NOT NULL,

@@ -14,11 +14,13 @@ from embaudit.keys import content_key
 from embaudit.page.general import weights_changed
 from embaudit.steps.results import stage_rows
 from embaudit.tables import MEASURE_OF
+from embaudit.tables.index_check import IndexCheckRow
 from embaudit.tables.watch import IndexChangeRow, RegressionRow, ServedRow, WatchedRevisionRow
 from embaudit.warehouse.watched import find_predecessor, read_figures, read_weight_changes
 from embaudit.watch.history import WatchedRevision
 from embaudit.watch.hub import current_commit, list_organisation
 from embaudit.watch.index_change import OTHER_VECTORS, IndexChange, compare_passports, passport_of, switch_revisions
+from embaudit.watch.index_check import CheckedIndex, IndexLook
 from embaudit.watch.look import Looked, Source, read_content
 from embaudit.watch.regression import compare
 from embaudit.watch.served import ServedNow, ask_endpoint
@@ -87,6 +89,25 @@ def record_served(rows: list[ServedNow], warehouse: str, wait_seconds: float, st
     dumped = [row.model_dump() | {"differs": json.dumps(row.differs, ensure_ascii=False)} for row in rows]
     key = content_key(rows=[str(row) for row in dumped])
     publish_checked([stage_rows(staging, "watch", key, ServedRow, dumped)], warehouse, wait_seconds, kept=AUDITS_STAND)
+
+
+@task(name="look at an index", task_run_name="look at the index {name}", persist_result=False)
+def look_at_index(look: IndexLook, name: str) -> CheckedIndex:
+    """What came into an index since the last look, and whether its function built it."""
+    return look.check()
+
+
+@task(name="record what is in indexes", task_run_name="record what is in indexes", persist_result=False)
+def record_indexes(rows: list[CheckedIndex], warehouse: str, wait_seconds: float, staging: str) -> None:
+    """Check and publish rows of ``index_check``."""
+    dumped = [
+        row.model_dump()
+        | {name: json.dumps(getattr(row, name), ensure_ascii=False) for name in ("open_rows", "problems")}
+        for row in rows
+    ]
+    key = content_key(rows=[str(row) for row in dumped])
+    staged = stage_rows(staging, "watch", key, IndexCheckRow, dumped)
+    publish_checked([staged], warehouse, wait_seconds, kept=AUDITS_STAND)
 
 
 @task(name="compare indexes", task_run_name="what becomes of an index of {old.source}", persist_result=False)

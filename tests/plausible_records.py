@@ -89,6 +89,20 @@ def watch_rows() -> dict[str, Table]:
             ("l3", "http://away", NOON, None, "could not be compared", "Nothing answers.", None, 0),
             **{"checkpoint": "/models/tiny", "differs": "[]", "kinds": 21, "requests": 300, "seconds": 12.5},
         ),
+        "index_check": rows_of(
+            "index_check",
+            "check_key asked since checkpoint_id verdict line rows added new_encoded new_foreign new_share "
+            "new_share_low new_share_high problems",
+            (
+                *("i2", NOON + timedelta(days=1), NOON, "c1", "not wholly its own", "8 of 10.", 50, 10, 10, 8),
+                *(0.8, 0.8, 0.8, '[{"key": "i2", "name": "other_vectors", "night": "2026-01-02", "said": "8."}]'),
+            ),
+            ("i1", NOON, None, "c1", "wholly its own", "First look.", 40, 0, 0, 0, None, None, None, "[]"),
+            **{"store": "/indexes/one", "function": "/models/tiny", "passport": None, "passport_id": None},
+            **{"overwritten": 0, "removed": 0, "old_encoded": 40, "old_foreign": 0, "old_share": 0.0},
+            **{"old_share_low": 0.0, "old_share_high": 0.0, "zeros": 0, "not_finite": 0, "without_vector": 0},
+            **{"copies": 0, "dimension": 32, "other_dimensions": 0, "open_rows": "[]", "seconds": 1.5},
+        ),
         "index_change": rows_of(
             "index_change",
             "predecessor_audit_id compared verdict line median_cosine",

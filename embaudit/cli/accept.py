@@ -1,4 +1,4 @@
-"""``embaudit accept``: accept a verdict not to serve, a tripped gate, or figures that got worse, by name."""
+"""``embaudit accept``: accept by name what is open of a checkpoint, a watched source or an index."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from embaudit.warehouse.open_items import accept as accept_items
 def accept(checkpoint: str, items: tuple[str, ...], reason: str, by: str | None, warehouse: Warehouse | None) -> None:
     """Accept what is open for CHECKPOINT: a verdict not to serve it, rules that it trips, figures that got worse.
 
-    CHECKPOINT is a checkpoint's name, a watched source, or an audit's id. Every watch reports what is open until it is
-    accepted, or the checkpoint or the policy changes. Without RULE or FIGURE, all of it is accepted. A later revision
-    is judged anew.
+    CHECKPOINT is a checkpoint's name, a watched source or index, or an audit's id. Every watch reports what is open
+    until it is accepted, or the checkpoint, the policy or the rows of the index change. Without RULE or FIGURE, all of
+    it is accepted. A later revision, and rows that come later, are judged anew.
     """
     accepted = accept_items(
         warehouse_path(warehouse),
@@ -36,7 +36,8 @@ def accept(checkpoint: str, items: tuple[str, ...], reason: str, by: str | None,
         wait_seconds=Settings().lock_wait_seconds,
     )
     for item in accepted:
-        click.echo(visible(f"Accepted, audit {item.audit_id}: {item}"))
+        found_by = "check" if item.what == "index" else "audit"
+        click.echo(visible(f"Accepted, {found_by} {item.audit_id}: {item}"))
 
 
 def _user() -> str:

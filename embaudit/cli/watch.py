@@ -19,7 +19,7 @@ from embaudit.cli.shown import as_text
 from embaudit.server.settings import set_defaults
 from embaudit.settings import Settings
 from embaudit.watch.look import Looked
-from embaudit.watch.watch_list import EndpointEntry, read_watch_list
+from embaudit.watch.watch_list import WatchList, read_watch_list
 
 if TYPE_CHECKING:
     from embaudit_flows.watch_record import WatchOutcome
@@ -67,7 +67,7 @@ def watch(
         set_defaults(show_logs=logs)
         from embaudit_flows.watch_preview import preview
 
-        print_preview(preview(entries, str(warehouse_path(warehouse)), again=again), entries.endpoint, as_json)
+        print_preview(preview(entries, str(warehouse_path(warehouse)), again=again), entries, as_json)
         return
     prepare_prefect(show_logs=logs)
     from embaudit.server.temporary import await_server
@@ -112,22 +112,25 @@ def print_outcome(outcome: WatchOutcome, as_json: bool) -> None:
     rows += [
         (row.endpoint, "", row.verdict, "", f"{row.line} (should serve {row.checkpoint})") for row in outcome.served
     ]
+    rows += [(row.store, "", row.verdict, "", row.line) for row in outcome.indexes]
     _print_table(("source", "revision", "outcome", "audit", "notes"), rows)
     click.echo(f"{outcome.summary}.")
-    queries = ("watched", "open-items", "regressions", "sticky-changes", *(["served"] if outcome.served else []))
+    queries = ["watched", "open-items", "regressions", "sticky-changes"]
+    queries += [name for name, rows in (("served", outcome.served), ("index-checks", outcome.indexes)) if rows]
     click.echo("Query:   " + "   or   ".join(f"embaudit query {name}" for name in queries))
 
 
-def print_preview(findings: list[Looked], endpoints: Sequence[EndpointEntry], as_json: bool) -> None:
+def print_preview(findings: list[Looked], entries: WatchList, as_json: bool) -> None:
     """Print what a watch would do."""
-    would_ask = "ask whether it serves"
+    others = [(one.address, f"ask whether it serves {one.checkpoint}") for one in entries.endpoint]
+    others += [(one.name, f"look for rows that are not those of {one.function}") for one in entries.index]
     if as_json:
         found = [
             finding.model_dump(mode="json", exclude={"source"})
             | {"source": finding.source.name, "would": planned_action(finding)}
             for finding in findings
         ]
-        found += [{"source": one.address, "would": f"{would_ask} {one.checkpoint}"} for one in endpoints]
+        found += [{"source": name, "would": would} for name, would in others]
         click.echo(json.dumps(found, indent=1, ensure_ascii=False))
         return
     rows = [
@@ -140,7 +143,7 @@ def print_preview(findings: list[Looked], endpoints: Sequence[EndpointEntry], as
         )
         for finding in findings
     ]
-    rows += [(one.address, "", "", f"{would_ask} {one.checkpoint}", "") for one in endpoints]
+    rows += [(name, "", "", would, "") for name, would in others]
     _print_table(("source", "revision", "", "what it would do", "notes"), rows)
 
 

@@ -8,6 +8,7 @@ from typing import Literal
 from embaudit.figure import Direction
 from embaudit.table import TOLERANCE, Json, Row, Series, column
 from embaudit.table import rule as row_rule
+from embaudit.tables.index_check import IndexCheckRow
 
 Status = Literal["audited", "unchanged", "known", "running", "failed", "unreachable"]
 # Revisions with these need no further attention; all others are tried again next time.
@@ -194,6 +195,7 @@ ROWS: tuple[type[Row], ...] = (
     AuditBackboneRow,
     WatchedRevisionRow,
     ServedRow,
+    IndexCheckRow,
     IndexChangeRow,
     RegressionRow,
     GateResultRow,

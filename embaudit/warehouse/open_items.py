@@ -1,6 +1,6 @@
-"""What is open: verdicts not to serve, tripped gates and worse figures.
+"""What is open: verdicts not to serve, tripped gates, worse figures, rows of an index that its function did not build.
 
-It stays so until the checkpoint or the policy changes, or somebody accepts it.
+It stays so until the checkpoint, the policy or the rows change, or somebody accepts it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import duckdb
 
 from embaudit.address import Warehouse, warehouse_at
 from embaudit.errors import StorageError, UsageError, WarehouseError
+from embaudit.masking import without_credentials
 from embaudit.suggest import did_you_mean
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.migrate import require_newest
@@ -23,17 +24,20 @@ from embaudit.warehouse.transaction import transaction
 from embaudit.warehouse.write import replace_rows
 
 # How an open item begins, other than a rule of a policy.
-WORSE, DO_NOT_SERVE = "got worse: ", "do not serve: "
+WORSE, DO_NOT_SERVE, IN_INDEX = "got worse: ", "do not serve: ", "in the index: "
 
 
 @dataclass(frozen=True)
 class OpenItem:
     """A rule that trips an audit's gate (``what`` is ``gate``), a figure that got worse, or a verdict not to serve.
 
+    Or what a watch found in an index.
+
     Attributes:
-        against: hash of the policy, or the earlier audit; empty for a verdict.
+        audit_id: the audit; of an index, the check that found it first.
+        against: hash of the policy, or the earlier audit; the index; empty for a verdict.
         policy: its name; empty for others.
-        item: name of the rule, of the figure, or of the verdict's cause.
+        item: name of the rule, of the figure, of the verdict's cause, or of the finding.
     """
 
     audit_id: str
@@ -43,7 +47,7 @@ class OpenItem:
     item: str
 
     def __str__(self) -> str:
-        said = {"gate": f"policy {self.policy}: ", "worse": WORSE, "verdict": DO_NOT_SERVE}
+        said = {"gate": f"policy {self.policy}: ", "worse": WORSE, "verdict": DO_NOT_SERVE, "index": IN_INDEX}
         return f"{said[self.what]}{self.item}"
 
 
@@ -51,6 +55,19 @@ def read_open(warehouse: Warehouse | str, audit_ids: Collection[str], wait_secon
     """What is open in these audits."""
     with open_reader(warehouse_at(warehouse), wait_seconds) as connection:
         return _open_in(connection, audit_ids)
+
+
+def read_accepted_in_indexes(warehouse: Warehouse | str, wait_seconds: float) -> set[tuple[str, str]]:
+    """(check that found it first, finding) of what was accepted in indexes; none if there is no warehouse yet."""
+    place = warehouse_at(warehouse)
+    if isinstance(place, Path) and not place.exists():
+        return set()
+    with open_reader(place, wait_seconds) as connection:
+        tables = {name for (name,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
+        if "acceptance" not in tables:
+            return set()
+        rows = connection.execute("SELECT audit_id, item FROM acceptance WHERE what = 'index'").fetchall()
+    return {(str(key), str(item)) for key, item in rows}
 
 
 def gate_outcome(warehouse: Warehouse | str, audit_id: str, policy_hash: str, wait_seconds: float) -> str | None:
@@ -121,10 +138,19 @@ def accept(
 
 
 def _audits_of(connection: duckdb.DuckDBPyConnection, name: str) -> list[str]:
-    """Every published audit of the checkpoint that a name stands for; or those of a watched source; or one audit."""
+    """Every published audit of the checkpoint that a name stands for; or those of a watched source; or one audit.
+
+    Of an index, the checks that found what is open.
+    """
+    places = [without_credentials(name), str(Path(name).expanduser().absolute())]
+    if connection.execute("SELECT 1 FROM index_check WHERE store IN (?, ?) LIMIT 1", places).fetchone():
+        found = connection.execute(
+            "SELECT DISTINCT audit_id FROM found_item WHERE what = 'index' AND against IN (?, ?) ORDER BY 1", places
+        )
+        return [str(key) for (key,) in found.fetchall()]
     watched = connection.execute(
         "SELECT DISTINCT audit_id FROM watched_source WHERE source IN (?, ?) AND audit_id IS NOT NULL ORDER BY 1",
-        [name, str(Path(name).expanduser().absolute())],
+        [name, places[1]],
     ).fetchall()
     audits = [str(audit_id) for (audit_id,) in watched]
     if audits:

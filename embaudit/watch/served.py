@@ -67,7 +67,7 @@ def ask_endpoint(entry: EndpointEntry, reports: Path) -> ServedNow:
     start = time.monotonic()
     now = datetime.now(UTC)
     key = content_key(endpoint=entry.address, asked=now.isoformat())
-    path = passport_of_endpoint(entry, reports)
+    path = passport_of_endpoint(entry.address, entry.api, entry.model, reports)
     facts: dict[str, Any] = {
         "look_key": key,
         "endpoint": entry.address,
@@ -89,9 +89,9 @@ def ask_endpoint(entry: EndpointEntry, reports: Path) -> ServedNow:
     return ServedNow(**facts, seconds=time.monotonic() - start)
 
 
-def passport_of_endpoint(entry: EndpointEntry, reports: Path) -> Path:
-    """Where its passport is, if it has no checkpoint."""
-    name = hashlib.sha256(repr((entry.address, entry.api, entry.model)).encode()).hexdigest()[:16]
+def passport_of_endpoint(address: str, api: str | None, model: str | None, reports: Path) -> Path:
+    """Where its passport is, if it was watched without a checkpoint."""
+    name = hashlib.sha256(repr((address, api, model)).encode()).hexdigest()[:16]
     return reports / PASSPORTS / f"{name}.passport.json"
 
 
@@ -99,7 +99,7 @@ def _held_to_passport(endpoint: EmbeddingFunction, path: Path) -> dict[str, Any]
     """Against the passport of its first look, which is made if there is none."""
     if path.exists():
         passport = read_passport(path)
-        return {**_compared(verify_with(passport, endpoint)), "checkpoint_id": _id_of(passport)}
+        return {**_compared(verify_with(passport, endpoint)), "checkpoint_id": id_of_passport(passport)}
     made = make_passport(endpoint)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_passport(made, path)
@@ -107,13 +107,13 @@ def _held_to_passport(endpoint: EmbeddingFunction, path: Path) -> dict[str, Any]
     return {
         "verdict": FIRST_SEEN,
         "line": line,
-        "checkpoint_id": _id_of(made),
+        "checkpoint_id": id_of_passport(made),
         "kinds": len(made.kinds),
         "requests": endpoint.requests,
     }
 
 
-def _id_of(passport: Passport) -> str:
+def id_of_passport(passport: Passport) -> str:
     """Of a function that has no id, that of its vectors."""
     return passport.checkpoint.id or checksum_of(passport.as_json()).removeprefix("sha256:")[:16]
 

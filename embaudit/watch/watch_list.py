@@ -1,4 +1,4 @@
-"""The watch list: a TOML file that names repositories, organisations, folders and endpoints, and how to audit them.
+"""The watch list: a TOML file that names what is looked at every night, and how.
 
 ::
 
@@ -22,6 +22,10 @@
     [[endpoint]]
     address = "http://localhost:8080"
     checkpoint = "runs/e5/best"      # what it should serve; without it, what it served when it was first asked
+
+    [[index]]
+    store = "chroma:http://localhost:8000"
+    function = "runs/e5/best"        # what should have built it
 """
 
 from __future__ import annotations
@@ -34,12 +38,14 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from embaudit.errors import UsageError
 from embaudit.functions.endpoint.client import KEY_VARIABLE
 from embaudit.functions.endpoint.recognise import is_address, is_loopback
-from embaudit.masking import has_credentials
+from embaudit.masking import has_credentials, keep_credentials, masked, without_credentials
 from embaudit.profile import load_profile
 from embaudit.request import AuditSettings
+from embaudit.stores.place import AskedRows, StorePlace
 from embaudit.toml import read_toml
 
-KINDS = ("hub", "organisation", "folder", "endpoint")
+KINDS = ("hub", "organisation", "folder", "endpoint", "index")
+Api = Literal["openai", "tei", "ollama", "azure", "cohere", "voyage", "jina", "gemini"]
 EXAMPLE = 'For example: [[hub]] and below it name = "owner/name". See docs/watch.md.'
 
 
@@ -88,21 +94,66 @@ class EndpointEntry(_Entry):
         min_length=1,
         description="a folder, packaged:NAME or owner/name@revision; by default, what its own passport says",
     )
-    api: Literal["openai", "tei", "ollama", "azure", "cohere", "voyage", "jina", "gemini"] | None = Field(
-        default=None, description="by default, recognised"
-    )
+    api: Api | None = Field(default=None, description="by default, recognised")
     model: str | None = Field(default=None, description="its name there, if it serves several")
     send_texts: bool = Field(default=False, description="whether made-up texts may be sent to another machine")
 
     @model_validator(mode="after")
     def _require_consent(self) -> Self:
-        if has_credentials(self.address):
-            raise ValueError(f"the address has a password: a key is read from {KEY_VARIABLE}")
-        if is_address(self.address) and not is_loopback(self.address) and not self.send_texts:
-            raise ValueError(
-                "it is another machine, and texts would be sent there: if that is meant, send_texts = true"
-            )
+        _require_consent(self.address, self.send_texts)
         return self
+
+
+class IndexEntry(_Entry):
+    """Stored vectors, and the function that should have built them."""
+
+    store: str = Field(min_length=1, description="what `embaudit vectors` takes: a file, a folder, an address")
+    function: str = Field(
+        min_length=1, description="a checkpoint, an endpoint's address, python:module:name, or a passport's file"
+    )
+    vector: str | None = Field(default=None, description="column of vectors; by default, found")
+    text: str | None = Field(default=None, description="column of texts, or a template of what was embedded")
+    id: str | None = Field(default=None, description="column by which rows are known again; by default, found")
+    texts: Path | None = Field(default=None, description="file of texts, row by row or by id")
+    part: str | None = Field(default=None, alias="from", description="table, collection or split")
+    numbers: str | None = Field(default=None, description="what bytes are")
+    where: dict[str, str] = Field(default={}, description="rows whose fields have these values alone")
+    rows: int = Field(
+        default=1_000, ge=1, le=20_000, description="how many new and how many old ones are encoded again"
+    )
+    also: list[str] = Field(default=[], description="other functions that may have built rows")
+    api: Api | None = Field(default=None, description="of an endpoint; by default, recognised")
+    model: str | None = Field(default=None, description="its name there, if it serves several")
+    send_texts: bool = Field(default=False, description="whether texts of rows may be sent to another machine")
+
+    @model_validator(mode="after")
+    def _require_consent(self) -> Self:
+        for one in (self.function, *self.also):
+            _require_consent(one, self.send_texts)
+        return self
+
+    @property
+    def name(self) -> str:
+        """What it is called wherever it is shown or recorded: without credentials."""
+        part = f" (from {self.part})" if self.part else ""
+        which = "".join(f", {name} = {value}" for name, value in sorted(self.where.items()))
+        return masked(f"{without_credentials(self.store)}{part}{which}")
+
+    @property
+    def asked_rows(self) -> AskedRows:
+        given = {name: getattr(self, name) for name in ("vector", "text", "id", "texts", "part", "numbers")}
+        return AskedRows(**given, where=tuple(self.where.items()), allow_pickle=bool(self.settings.allow_pickle))
+
+
+def _require_consent(address: str, send_texts: bool) -> None:
+    """Raises:
+    ValueError: if texts would be sent to another machine and nobody said so, or an address holds a password."""
+    if not is_address(address):
+        return
+    if has_credentials(address):
+        raise ValueError(f"the address has a password: a key is read from {KEY_VARIABLE}")
+    if not is_loopback(address) and not send_texts:
+        raise ValueError("it is another machine, and texts would be sent there: if that is meant, send_texts = true")
 
 
 class WatchList(BaseModel):
@@ -117,10 +168,11 @@ class WatchList(BaseModel):
     organisation: list[OrganisationEntry] = []
     folder: list[FolderEntry] = []
     endpoint: list[EndpointEntry] = []
+    index: list[IndexEntry] = []
 
     @property
-    def all(self) -> list[HubEntry | OrganisationEntry | FolderEntry | EndpointEntry]:
-        return [*self.hub, *self.organisation, *self.folder, *self.endpoint]
+    def all(self) -> list[HubEntry | OrganisationEntry | FolderEntry | EndpointEntry | IndexEntry]:
+        return [*self.hub, *self.organisation, *self.folder, *self.endpoint, *self.index]
 
 
 def read_watch_list(path: Path) -> WatchList:
@@ -149,6 +201,24 @@ def _completed(entry: _Entry, shared: AuditSettings, folder: Path) -> _Entry:
         # Links are not resolved: the name is watched, and its target may change.
         update["path"] = folder / entry.path.expanduser()
     if isinstance(entry, EndpointEntry) and entry.checkpoint is not None:
-        place = folder / Path(entry.checkpoint).expanduser()
-        update["checkpoint"] = str(place) if place.is_dir() else entry.checkpoint
+        update["checkpoint"] = _beside(entry.checkpoint, folder)
+    if isinstance(entry, IndexEntry):
+        keep_credentials(entry.store)
+        place = StorePlace(entry.store)
+        update = {
+            **update,
+            # Also if nothing is there tonight: it is called the same every night.
+            "store": entry.store if place.scheme else str(folder / place.path),
+            "function": _beside(entry.function, folder),
+            "also": [_beside(one, folder) for one in entry.also],
+            "texts": None if entry.texts is None else folder / entry.texts.expanduser(),
+        }
     return entry.model_copy(update=update)
+
+
+def _beside(name: str, folder: Path) -> str:
+    """A file or folder beside the list, if there is one; else what the name stands for."""
+    if is_address(name):
+        return name
+    place = folder / Path(name).expanduser()
+    return str(place) if place.exists() else name

@@ -1,4 +1,5 @@
 -- What needs a decision: verdicts not to serve, rules that tripped the newest gate of a policy, figures that got worse.
+-- So does what the last look at each watched index found: audit_id is the check that found it first, against the index.
 -- accepted is null where nobody has accepted it.
 CREATE OR REPLACE VIEW found_item AS
 WITH found AS (
@@ -23,4 +24,16 @@ SELECT found.* EXCLUDE (is_bad), acceptance.accepted_by, acceptance.reason, acce
 FROM found
 JOIN audit USING (audit_id)
 LEFT JOIN acceptance USING (audit_id, what, against, item)
-WHERE found.is_bad AND audit.status = 'published';
+WHERE found.is_bad AND audit.status = 'published'
+UNION ALL
+SELECT in_index.*, acceptance.accepted_by, acceptance.reason, acceptance.accepted
+FROM (
+    SELECT
+        problem ->> '$.key' AS audit_id, 'index' AS what, store AS against, '' AS policy, problem ->> '$.name' AS item
+    FROM (
+        SELECT store, unnest(json_extract(problems, '$[*]')) AS problem
+        FROM index_check
+        QUALIFY row_number() OVER (PARTITION BY store ORDER BY asked DESC, check_key) = 1
+    )
+) AS in_index
+LEFT JOIN acceptance USING (audit_id, what, against, item);

@@ -68,6 +68,7 @@ def test_an_audit_fills_every_table(audited: Audited) -> None:
             "gate_result",
             "watched_revision",
             "served",
+            "index_check",
             "index_change",
             "regression",
             "pruning",

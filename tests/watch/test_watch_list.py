@@ -13,6 +13,7 @@ from embaudit.loading import PROMPTS
 from embaudit.measures import DEFAULT_MEASURES
 from embaudit.profile import load_profile
 from embaudit.request import NOT_ASKED, AuditSettings
+from embaudit.stores.place import AskedRows
 from embaudit.watch.watch_list import WatchList, read_watch_list
 
 Read = Callable[[str], WatchList]
@@ -208,4 +209,46 @@ def test_an_endpoint_has_the_checkpoint_that_it_should_serve(listed: Read, tmp_p
 def test_an_endpoint_that_cannot_be_asked_is_refused(listed: Read, line: str, said: str) -> None:
     with pytest.raises(UsageError, match=said) as refused:
         listed(f'[[endpoint]]\n{line}\ncheckpoint = "packaged:all-MiniLM-L6-v2"')
+    assert "secret" not in str(refused.value)
+
+
+def test_an_index_has_the_function_that_should_have_built_it(listed: Read, tmp_path: Path) -> None:
+    (tmp_path / "best").mkdir()
+    found = listed(
+        """
+        [[index]]
+        store = "index.parquet"
+        function = "best"
+        texts = "texts.jsonl"
+        where = { language = "en" }
+        [[index]]
+        store = "postgresql://me@host/db"
+        function = "https://search.example"
+        from = "docs"
+        api = "openai"
+        send_texts = true
+        """
+    )
+    local, served = found.index
+    assert (local.store, local.function) == (str(tmp_path / "index.parquet"), str(tmp_path / "best"))
+    assert local.asked_rows == AskedRows(texts=tmp_path / "texts.jsonl", where=(("language", "en"),))
+    assert local.name == f"{tmp_path / 'index.parquet'}, language = en"
+    assert (served.name, served.asked_rows.part) == ("postgresql://host/db (from docs)", "docs")
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ('function = "best"', "index 1, store is missing"),
+        ('store = "x"', "index 1, function is missing"),
+        ('store = "x"\nfunction = "https://search.example"', "send_texts = true"),
+        ('store = "x"\nfunction = "http://me:secret@localhost"', "EMBAUDIT_API_KEY"),
+        ('store = "x"\nfunction = "best"\nalso = ["https://search.example"]', "send_texts = true"),
+        ('store = "x"\nfunction = "best"\nrows = 0', "index 1, rows"),
+        ('store = "x"\nfunction = "best"\nvectr = "v"', "did you mean vector"),
+    ],
+)
+def test_an_index_that_cannot_be_looked_at_is_refused(listed: Read, lines: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said) as refused:
+        listed(f"[[index]]\n{lines}")
     assert "secret" not in str(refused.value)

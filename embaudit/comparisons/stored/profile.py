@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from embaudit.comparisons.parity.compare import HALF_LENGTH
+from embaudit.comparisons.stored.row_hash import hash_rows
 from embaudit.comparisons.stored.sample import RowDraw, SomeRows
 from embaudit.stores.store import RowBatch, Store
 
@@ -40,8 +41,6 @@ class OneDimension:
         D = self.dimension
         self.unit_sum = np.zeros(D)
         self.low, self.high = np.full(D, np.inf), np.full(D, -np.inf)
-        # Odd, so that no single bit of a word can vanish.
-        self._weights = np.random.default_rng(D).integers(0, 1 << 63, -(-D * 8 // 4), dtype=np.uint64) * 2 + 1
 
     def add(self, batch: RowBatch, places: np.ndarray, vectors: np.ndarray, text_hashes: np.ndarray | None) -> None:
         rows = np.asarray(vectors, dtype=np.float32)
@@ -53,7 +52,7 @@ class OneDimension:
         usable = np.isfinite(norms) & (norms > 0)
         self.numbers.append(batch.start + places)
         self.norms.append(norms)
-        self.hashes.append(self._hash(np.ascontiguousarray(vectors)))
+        self.hashes.append(hash_rows(vectors))
         if text_hashes is not None:
             self.texts.append(text_hashes[places])
         if not usable.all():
@@ -64,15 +63,6 @@ class OneDimension:
         np.minimum(self.low, rows.min(axis=0), out=self.low)
         np.maximum(self.high, rows.max(axis=0), out=self.high)
         self.draw.add(batch, places, vectors)
-
-    def _hash(self, vectors: np.ndarray) -> np.ndarray:
-        """(n,) uint64 Σ w_i · x_i mod 2⁶⁴ of the 32-bit words x of each row, for random odd w (multilinear hashing)."""
-        width = vectors.dtype.itemsize * vectors.shape[1]
-        raw = vectors.view(np.uint8).reshape(len(vectors), width)
-        if width % 4:
-            raw = np.pad(raw, ((0, 0), (0, -width % 4)))
-        words = np.ascontiguousarray(raw).view(np.uint32)
-        return np.asarray(words.astype(np.uint64) @ self._weights[: words.shape[1]])
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,263 @@
+"""Looks at an index of a watch list: what came into it since the last look, and whether its function built it.
+
+Every night, a sample of the rows that are new and one of those that were there are encoded again. What was found stays
+red until those rows are mended, gone or accepted: a row with which something is wrong is known by its hash until it is
+changed, and the other rows of a red night, if not all of them were encoded, are looked at again every night.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Collection
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from embaudit.comparisons.stored.report import dimension_of
+from embaudit.errors import EmbauditError
+from embaudit.keys import content_key
+from embaudit.masking import masked
+from embaudit.stores.opened import open_store
+from embaudit.stores.place import SeveralFit
+from embaudit.stores.store import Store
+from embaudit.watch.index_function import HeldAgainst, open_held
+from embaudit.watch.index_look import IndexNow, LookedAt
+from embaudit.watch.index_open import OpenRows
+from embaudit.watch.index_rows import OLD, RowMarks, SeenRows, marks_of, what_is_new
+from embaudit.watch.index_said import said_of_another, said_of_failure, said_of_look
+from embaudit.watch.index_seen import FOLDER, SeenIndex, keep_seen, read_seen
+from embaudit.watch.watch_list import IndexEntry
+
+IndexVerdict = Literal["wholly its own", "not wholly its own", "another function", "could not be told"]
+# (key of the check that found it first, name of the finding) of what somebody accepted.
+Accepted = Collection[tuple[str, str]]
+
+
+class CheckedIndex(BaseModel):
+    """What a look at an index found; a row of the table ``index_check``."""
+
+    model_config = ConfigDict(frozen=True)
+
+    check_key: str
+    store: str
+    asked: datetime
+    since: datetime | None = None
+    function: str
+    checkpoint_id: str | None = None
+    passport: str | None = None
+    passport_id: str | None = None
+    verdict: IndexVerdict = "could not be told"
+    line: str
+    rows: int | None = None
+    added: int | None = None
+    overwritten: int | None = None
+    removed: int | None = None
+    new_encoded: int | None = None
+    new_foreign: int | None = None
+    new_share: float | None = None
+    new_share_low: float | None = None
+    new_share_high: float | None = None
+    old_encoded: int | None = None
+    old_foreign: int | None = None
+    old_share: float | None = None
+    old_share_low: float | None = None
+    old_share_high: float | None = None
+    zeros: int | None = None
+    not_finite: int | None = None
+    without_vector: int | None = None
+    copies: int | None = None
+    dimension: int | None = None
+    other_dimensions: int | None = None
+    open_rows: list[dict[str, str]] = []
+    problems: list[dict[str, str]] = []
+    seconds: float = 0.0
+
+    @property
+    def is_red(self) -> bool:
+        """Whether something is open that nobody accepted."""
+        return bool(self.problems) or self.verdict == "another function"
+
+
+class IndexLook:
+    """One look at an index, in two steps: what was found is recorded before it is what the next look is told against.
+
+    Args:
+        home: the folder of results.
+        reports: the folder with passports.
+        accepted: what somebody accepted until now.
+    """
+
+    def __init__(self, entry: IndexEntry, home: Path, reports: Path, accepted: Accepted) -> None:
+        self._entry, self._reports, self._accepted = entry, reports, accepted
+        self.path = seen_of(entry, home)
+        self._kept: tuple[SeenIndex, SeenRows] | None = None
+
+    def check(self) -> CheckedIndex:
+        """Look at it; what fails is the outcome, and raises nothing."""
+        start = time.monotonic()
+        now = datetime.now(UTC)
+        entry = self._entry
+        facts: dict[str, Any] = {
+            "check_key": content_key(index=entry.name, asked=now.isoformat()),
+            "store": entry.name,
+            "asked": now,
+            "function": masked(entry.function),
+        }
+        before: OpenRows | None = None
+        try:
+            seen = read_seen(self.path)
+            if seen is not None:
+                facts["since"] = seen[0].asked
+                before = OpenRows(seen[0].groups, seen[0].old_share, self._accepted)
+            held = open_held(entry, self._reports)
+            with held.function:
+                facts |= self._facts(held, seen, before, facts["check_key"], now)
+        except EmbauditError as error:
+            facts |= _as_before(before)
+            facts["line"] = said_of_failure(error, entry, facts["problems"], facts.get("since"))
+        return CheckedIndex(**facts, seconds=time.monotonic() - start)
+
+    def keep(self) -> None:
+        """Let the next look be told against this one; one that failed leaves what was kept before."""
+        if self._kept is not None:
+            keep_seen(self.path, *self._kept)
+
+    def _facts(
+        self,
+        held: HeldAgainst,
+        seen: tuple[SeenIndex, SeenRows] | None,
+        before: OpenRows | None,
+        key: str,
+        now: datetime,
+    ) -> dict[str, Any]:
+        function, passport = held.function, held.passport
+        facts: dict[str, Any] = {
+            "function": masked(held.name),
+            "checkpoint_id": function.identity or None,
+            "passport": None if passport is None else str(passport.path),
+            "passport_id": None if passport is None else passport.id,
+        }
+        if passport is not None and passport.otherwise:
+            # What it gives tonight says nothing of rows that it built before.
+            facts |= {"verdict": "another function", **_as_before(before)}
+            return {**facts, "line": said_of_another(passport, self._entry, facts["problems"])}
+        store = _opened(self._entry, held)
+        marks = marks_of(store)
+        new = what_is_new(marks, None if seen is None else seen[1])
+        judged_by = function.identity or function.asked_as
+        if seen is None or before is None or seen[0].judged_by != judged_by:
+            # Another function: what was held against the one before is held against this one, like every old row.
+            before = OpenRows.anew(now)
+            new = replace(new, groups=np.zeros(len(marks), np.uint16))
+        nights = 0 if seen is None else seen[0].nights
+        is_new, is_old = new.came != OLD, (new.came == OLD) & (new.groups == 0)
+        now_there = IndexNow(
+            store=store,
+            marks=marks,
+            held=held,
+            dimension=_usual_before(marks, new.came),
+            rows=self._entry.rows,
+            also=self._entry.also,
+            seed=nights,
+        )
+        old = (
+            now_there.look(is_old, "the rows that were there" if seen else "the rows") if _any(is_old, marks) else None
+        )
+        now_there = now_there if old is None else now_there.as_embedded(old)
+        what = f"the {int(is_new.sum()):,} rows added or overwritten"
+        came = now_there.look(is_new, what) if is_new.any() else None
+        groups = before.look_again(now_there, new)
+        before.judge_old(old, marks.rows, key, now)
+        if came is not None:
+            groups = before.add(came, is_new, groups, key, now)
+        self._kept = (
+            SeenIndex(
+                check_key=key,
+                asked=now,
+                nights=nights + 1,
+                judged_by=judged_by,
+                old_share=0.0 if old is None or old.share is None else old.share[2],
+                groups=before.groups,
+            ),
+            SeenRows.of(marks, groups),
+        )
+        is_told = any(one is not None and one.share is not None for one in (old, came))
+        problems = before.problems
+        return {
+            **facts,
+            "verdict": "not wholly its own" if problems else "wholly its own" if is_told else "could not be told",
+            "line": said_of_look(self._entry, new, old, came, problems, key, seen[0].asked if seen else None),
+            "rows": len(marks),
+            "added": new.added,
+            "overwritten": new.overwritten,
+            "removed": new.removed,
+            **_figures("new", came),
+            **_figures("old", old),
+            **_alone(came, marks, is_new if came is not None else is_old, now_there.dimension),
+            "open_rows": before.rows,
+            "problems": problems,
+        }
+
+
+def seen_of(entry: IndexEntry, home: Path) -> Path:
+    """Where it is kept what an index held; another way to read it is another index."""
+    asked = entry.asked_rows
+    read = (entry.store, asked.part, asked.where, asked.vector, asked.text, asked.id, str(asked.texts), asked.numbers)
+    name = hashlib.sha256(repr(read).encode()).hexdigest()[:16]
+    return home / FOLDER / f"{name}.npz"
+
+
+def _as_before(before: OpenRows | None) -> dict[str, Any]:
+    """What stays open where nothing was looked at."""
+    return (
+        {"problems": [], "open_rows": []} if before is None else {"problems": before.problems, "open_rows": before.rows}
+    )
+
+
+def _opened(entry: IndexEntry, held: HeldAgainst) -> Store:
+    try:
+        return open_store(entry.store, entry.asked_rows)
+    except SeveralFit:
+        return open_store(entry.store, replace(entry.asked_rows, dimension=dimension_of(held.function)))
+
+
+def _usual_before(marks: RowMarks, came: np.ndarray) -> int:
+    """The dimension of most rows that were there; of all, if none was."""
+    old = replace(marks, dimensions=marks.dimensions[came == OLD])
+    return old.usual_dimension or marks.usual_dimension
+
+
+def _any(chosen: np.ndarray, marks: RowMarks) -> bool:
+    # An index without any row is looked at, too: that is worth a sentence.
+    return bool(chosen.any()) or not len(marks)
+
+
+def _figures(what: str, looked: LookedAt | None) -> dict[str, Any]:
+    if looked is None:
+        return {f"{what}_encoded": 0, f"{what}_foreign": 0}
+    value, low, high = looked.share or (None, None, None)
+    return {
+        f"{what}_encoded": looked.encoded,
+        f"{what}_foreign": len(looked.foreign),
+        f"{what}_share": value,
+        f"{what}_share_low": low,
+        f"{what}_share_high": high,
+    }
+
+
+def _alone(looked: LookedAt | None, marks: RowMarks, chosen: np.ndarray, dimension: int) -> dict[str, Any]:
+    """What the vectors of new rows are by themselves; of all, in a first look."""
+    dimensions = marks.dimensions[chosen]
+    return {
+        "zeros": 0 if looked is None else len(looked.report.alone.profile.zeros),
+        "not_finite": 0 if looked is None else len(looked.report.alone.profile.not_finite),
+        "without_vector": int((dimensions == 0).sum()),
+        "copies": int((marks.copies & chosen).sum()),
+        "dimension": dimension,
+        "other_dimensions": int(((dimensions > 0) & (dimensions != dimension)).sum()),
+    }

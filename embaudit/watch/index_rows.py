@@ -1,0 +1,212 @@
+"""Which rows of a store are new since it was last looked at, told by hashes of each row's id, vector and text.
+
+Rows go by id. A store without ids has its rows go by what they hold, equal ones by their number among those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from embaudit.comparisons.stored.row_hash import GOLDEN, hash_rows, hash_values, mixed
+from embaudit.stores.copies import changed
+from embaudit.stores.store import RowBatch, Store
+
+OLD, ADDED, OVERWRITTEN = 0, 1, 2
+# How rows are called where a store has no ids.
+ROW_NUMBER = "row number"
+
+
+@dataclass(frozen=True)
+class RowMarks:
+    """What a store holds now, in its order.
+
+    Attributes:
+        names: (n,) uint64 by which a row is known again: of its id.
+        contents: (n,) uint64 of its vector and its text.
+        dimensions: (n,) numbers of its vector; 0 if it has none.
+    """
+
+    names: np.ndarray
+    contents: np.ndarray
+    dimensions: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @property
+    def rows(self) -> np.ndarray:
+        """(n,) uint64 of name and content together."""
+        return mixed(mixed(self.names) + self.contents)
+
+    @property
+    def copies(self) -> np.ndarray:
+        """(n,) whether another row has the same vector and the same text."""
+        _, inverse, counts = np.unique(self.contents, return_inverse=True, return_counts=True)
+        return np.asarray((counts[inverse] > 1) & (self.dimensions > 0))
+
+    @property
+    def usual_dimension(self) -> int:
+        return usual(self.dimensions)
+
+
+@dataclass(frozen=True)
+class SeenRows:
+    """What a store held when it was last looked at.
+
+    Attributes:
+        rows: (n,) uint64 of ``RowMarks.rows``, sorted.
+        groups: (n,) uint16 of each: in which night's rows it is, if those are open; else 0.
+        names: (m,) distinct names, sorted.
+    """
+
+    rows: np.ndarray
+    groups: np.ndarray
+    names: np.ndarray
+
+    @classmethod
+    def of(cls, marks: RowMarks, groups: np.ndarray) -> SeenRows:
+        rows = marks.rows
+        order = np.argsort(rows, kind="stable")
+        return cls(rows[order], groups[order].astype(np.uint16), np.unique(marks.names))
+
+
+@dataclass(frozen=True)
+class WhatIsNew:
+    """How each row came to be there.
+
+    Attributes:
+        came: (n,) old, added, or overwritten: an id that was there, with another vector or text.
+        groups: (n,) as they were of the old ones.
+        removed: ids that are gone.
+    """
+
+    came: np.ndarray
+    groups: np.ndarray
+    removed: int = 0
+
+    @property
+    def added(self) -> int:
+        return int((self.came == ADDED).sum())
+
+    @property
+    def overwritten(self) -> int:
+        return int((self.came == OVERWRITTEN).sum())
+
+
+def marks_of(store: Store) -> RowMarks:
+    """Read a store once."""
+    parts = [(_names(batch), *_contents(batch)) for batch in store.batches()]
+    if not parts:
+        nothing = np.empty(0, np.uint64)
+        return RowMarks(nothing, nothing, np.empty(0, np.int32))
+    names, contents, dimensions = (np.concatenate(column) for column in zip(*parts, strict=True))
+    nameless = np.flatnonzero(names == 0)
+    names[nameless] = _by_content(contents[nameless])
+    return RowMarks(names, contents, dimensions)
+
+
+def what_is_new(now: RowMarks, seen: SeenRows | None) -> WhatIsNew:
+    """Rows that were not there, or held something else; in a first look all are old."""
+    nothing = np.zeros(len(now), np.uint16)
+    if seen is None:
+        return WhatIsNew(np.zeros(len(now), np.uint8), nothing)
+    rows = now.rows
+    is_old, places = _found(rows, seen.rows)
+    is_known, _ = _found(now.names, seen.names)
+    came = np.where(is_old, OLD, np.where(is_known, OVERWRITTEN, ADDED)).astype(np.uint8)
+    groups = nothing if not len(seen.groups) else np.where(is_old, seen.groups[places], 0).astype(np.uint16)
+    still, _ = _found(seen.names, np.unique(now.names))
+    return WhatIsNew(came, groups, int((~still).sum()))
+
+
+def only(store: Store, chosen: np.ndarray, marks: RowMarks) -> Store:
+    """The store with these rows alone, under their own ids.
+
+    Raises:
+        UsageError: in a pass, if rows are others than when they were marked.
+    """
+
+    def batches(fields: Sequence[str] = (), /) -> Iterator[RowBatch]:
+        start = read = 0
+        for batch in store.batches(fields):
+            known = marks.names[batch.start : batch.start + batch.rows]
+            names = _names(batch)[: len(known)]
+            if ((names != 0) & (names != known)).any():
+                raise changed(store.shown)
+            read += len(known)
+            own = np.flatnonzero(chosen[batch.start : batch.start + batch.rows])
+            if len(own):
+                yield _at(batch, own, start)
+                start += len(own)
+        if read < len(marks):
+            raise changed(store.shown)
+
+    columns = {**store.columns, "id": store.columns.get("id", ROW_NUMBER)}
+    return replace(store, batches=batches, rows=int(chosen.sum()), columns=columns)
+
+
+def usual(dimensions: np.ndarray) -> int:
+    """The most frequent of (n,) dimensions; 0 if no row has a vector."""
+    values, counts = np.unique(dimensions[dimensions > 0], return_counts=True)
+    return int(values[np.argmax(counts)]) if len(values) else 0
+
+
+def _names(batch: RowBatch) -> np.ndarray:
+    """(n,) of the ids; 0 where there is none."""
+    return np.zeros(batch.rows, np.uint64) if batch.ids is None else hash_values(batch.ids, batch.rows)
+
+
+def _contents(batch: RowBatch) -> tuple[np.ndarray, np.ndarray]:
+    """(n,) of vectors and texts, and (n,) dimensions."""
+    found, dimensions = np.zeros(batch.rows, np.uint64), np.zeros(batch.rows, np.int32)
+    for dimension, (places, vectors) in batch.vectors.items():
+        # A library that reads the same numbers as float64 one day has not changed them.
+        numbers = vectors.astype(np.float32) if vectors.dtype.kind == "f" else vectors
+        found[places] = hash_rows(numbers) + np.uint64(dimension)
+        dimensions[places] = dimension
+    if batch.texts is not None:
+        found = mixed(found) + hash_values(batch.texts, batch.rows)
+    return mixed(found + GOLDEN), dimensions
+
+
+def _by_content(contents: np.ndarray) -> np.ndarray:
+    """(n,) names of rows that have no id: what they hold, and which of the rows that hold it each one is."""
+    order = np.argsort(contents, kind="stable")
+    ordered = contents[order]
+    is_first = np.concatenate([[True], ordered[1:] != ordered[:-1]]) if len(ordered) else np.empty(0, bool)
+    starts = np.maximum.accumulate(np.where(is_first, np.arange(len(ordered)), 0))
+    which = np.empty(len(contents), np.uint64)
+    which[order] = (np.arange(len(ordered)) - starts).astype(np.uint64)
+    return mixed(contents + (which + np.uint64(1)) * GOLDEN)
+
+
+def _found(values: np.ndarray, among: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(n,) whether each is among sorted ones, and the place of the first of these."""
+    if not len(among):
+        return np.zeros(len(values), bool), np.zeros(len(values), np.int64)
+    places = np.searchsorted(among, values).clip(max=len(among) - 1)
+    return among[places] == values, places
+
+
+def _at(batch: RowBatch, own: np.ndarray, start: int) -> RowBatch:
+    """The rows of a batch at these places, as a batch that begins at a number."""
+    place_of = np.full(batch.rows, -1)
+    place_of[own] = np.arange(len(own))
+    vectors = {}
+    for dimension, (places, numbers) in batch.vectors.items():
+        kept = np.flatnonzero(place_of[places] >= 0)
+        if len(kept):
+            vectors[dimension] = (place_of[places[kept]], numbers[kept])
+    places = own.tolist()
+    ids = [None if batch.ids is None else batch.ids[place] for place in places]
+    return RowBatch(
+        start,
+        len(own),
+        vectors,
+        None if batch.texts is None else [batch.texts[place] for place in places],
+        [f"row {batch.start + place + 1:,}" if one is None else one for place, one in zip(places, ids, strict=True)],
+        {name: [values[place] for place in places] for name, values in batch.fields.items()},
+    )

@@ -1,0 +1,129 @@
+"""What a watch keeps of an index between two nights: hashes of its rows, and what was found and is not mended.
+
+A file in ``HOME/indexes``, complete or absent; nothing is written to the store. It holds no text, vector or id but the
+ids of rows that are not the function's.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from pathlib import Path
+from zipfile import BadZipFile
+
+import numpy as np
+from pydantic import BaseModel, ValidationError
+
+from embaudit.errors import StorageError, one_line
+from embaudit.files import replace_atomically
+from embaudit.watch.index_rows import SeenRows
+
+FOLDER = "indexes"
+# Another form of the file, or other hashes, are a first look again.
+VERSION = 1
+# Groups are told in 16 bits; so many red nights are one problem and not as many.
+MOST_GROUPS = 60_000
+
+
+class KnownRow(BaseModel):
+    """A row with which something is wrong.
+
+    Attributes:
+        row: its hash, as in ``RowMarks.rows``.
+        id: as a person knows it.
+    """
+
+    row: int
+    id: str
+
+
+class OpenGroup(BaseModel):
+    """The rows of one night in which something was found, as long as they are there and as they were.
+
+    Attributes:
+        number: of its rows in ``SeenRows.groups``; 0 for all rows that are in no other group.
+        night: when they were found.
+        came: how many rows of that night there were.
+        keys: of what was found, the check that found it first.
+        said: of what was found, a sentence.
+        bad: of what is told row by row, the rows.
+        is_whole: whether every row was encoded, so that nothing is wrong with any row but with these.
+        kind: what they were held against: a checkpoint, an endpoint …
+        accepted: what of it was accepted.
+        levels: of the old rows, what was accepted, up to which share.
+    """
+
+    number: int = 0
+    night: datetime
+    came: int = 0
+    keys: dict[str, str] = {}
+    said: dict[str, str] = {}
+    bad: dict[str, list[KnownRow]] = {}
+    is_whole: bool = False
+    kind: str = "function"
+    accepted: list[str] = []
+    levels: dict[str, float] = {}
+
+    @property
+    def open(self) -> list[str]:
+        return [name for name in self.said if name not in self.accepted]
+
+
+class SeenIndex(BaseModel):
+    """What was known when an index was last looked at.
+
+    Attributes:
+        check_key, asked: of that look.
+        nights: how many there were.
+        judged_by: the function.
+        old_share: upper end of the share of old rows that are not the function's.
+        groups: the old rows first.
+    """
+
+    version: int = VERSION
+    check_key: str
+    asked: datetime
+    nights: int
+    judged_by: str
+    old_share: float = 0.0
+    groups: list[OpenGroup]
+
+
+def read_seen(path: Path) -> tuple[SeenIndex, SeenRows] | None:
+    """What the last look left; None if there was none, or its file has another form.
+
+    Raises:
+        StorageError: if the file is damaged.
+    """
+    if not path.exists():
+        return None
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            known = json.loads(bytes(arrays["known"]))
+            if known.get("version") != VERSION:
+                return None
+            return SeenIndex.model_validate(known), SeenRows(arrays["rows"], arrays["groups"], arrays["names"])
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile, ValidationError) as error:
+        raise StorageError(
+            f"{path}, which says what was in the index the night before, cannot be read: {one_line(error)}",
+            kept="The index was not looked at; the warehouse has what earlier nights found.",
+            next_step=f"Begin anew: rm {path}",
+        ) from error
+
+
+def keep_seen(path: Path, seen: SeenIndex, rows: SeenRows) -> None:
+    """Keep it for the next look.
+
+    Raises:
+        StorageError: if it cannot be written; what was kept before is then unchanged.
+    """
+    try:
+        with replace_atomically(path) as partial, partial.open("wb") as file:
+            known = np.frombuffer(seen.model_dump_json().encode(), np.uint8)
+            np.savez(file, rows=rows.rows, groups=rows.groups, names=rows.names, known=known)
+    except OSError as error:
+        raise StorageError(
+            f"{path}, which says what is in the index, cannot be written: {one_line(error)}",
+            kept="That of the night before is unchanged: the next night tells new rows against it.",
+            next_step="Free some space there.",
+        ) from error
