@@ -35,6 +35,9 @@ def is_unreachable(task: Any, run: Any, state: Any) -> bool:
     return is_transient(state.result(raise_on_failure=False))
 
 
+JSON_COLUMNS = ("golden_lost", "open_rows", "problems")
+
+
 @task(
     name="ask the hub", task_run_name="ask the hub for {name}", retry_condition_fn=is_unreachable, persist_result=False
 )
@@ -101,8 +104,7 @@ def look_at_index(look: IndexLook, name: str) -> CheckedIndex:
 def record_indexes(rows: list[CheckedIndex], warehouse: str, wait_seconds: float, staging: str) -> None:
     """Check and publish rows of ``index_check``."""
     dumped = [
-        row.model_dump()
-        | {name: json.dumps(getattr(row, name), ensure_ascii=False) for name in ("open_rows", "problems")}
+        row.model_dump() | {name: json.dumps(getattr(row, name), ensure_ascii=False) for name in JSON_COLUMNS}
         for row in rows
     ]
     key = content_key(rows=[str(row) for row in dumped])

@@ -22,9 +22,9 @@ class IndexCheckRow(Row, table="index_check", key=("check_key",), scope="content
     checkpoint_id: str | None = column("Id of that content; null: unknown, or it was not opened.")
     passport: str | None = column("File of the passport that was in force for it; null: there is none.")
     passport_id: str | None = column("Id of the checkpoint in that passport, or of its vectors.")
-    verdict: Literal["wholly its own", "not wholly its own", "another function", "could not be told"] = column(
-        "Outcome, what earlier nights left open included; another function: it is no longer its passport's."
-    )
+    verdict: Literal[
+        "wholly its own", "not wholly its own", "golden queries lost", "another function", "could not be told"
+    ] = column("Outcome, what earlier nights left open included; another function: it is no longer its passport's.")
     line: str = column("What came, what is wrong with it and what to type, in sentences.")
     rows: int | None = column("All rows; null: it was not looked at, and so in the columns after it.", ge=0)
     added: int | None = column("Rows whose id was not there.", ge=0)
@@ -44,6 +44,14 @@ class IndexCheckRow(Row, table="index_check", key=("check_key",), scope="content
     copies: int | None = column("New rows with the vector and the text of another row of the index.", ge=0)
     dimension: int | None = column("Numbers of most vectors that were there.", ge=0)
     other_dimensions: int | None = column("New rows whose vector has another number of numbers.", ge=0)
+    golden_queries: int | None = column(
+        "Golden queries that were asked; null: there are none.", at_least="golden_found"
+    )
+    golden_found: int | None = column("Of these, found among the results that are shown.", ge=0)
+    golden_share: float | None = column(
+        "Share of these.", within=SHARE, interval=Interval("exact (Clopper and Pearson)")
+    )
+    golden_lost: Json = column("Those that are not found: query, expected, where lost, why, and what mends it.")
     open_rows: Json = column("Rows of what is open, as far as they are known: id, the night they came in, name.")
     problems: Json = column("What is open: key of the check that found it first, name, night, sentence.")
     seconds: float = column("How long it took.", ge=0)

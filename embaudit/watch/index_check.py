@@ -26,6 +26,7 @@ from embaudit.stores.opened import open_store
 from embaudit.stores.place import SeveralFit
 from embaudit.stores.store import Store
 from embaudit.watch.index_function import HeldAgainst, open_held
+from embaudit.watch.index_golden import ask_golden, said_of_golden
 from embaudit.watch.index_look import IndexNow, LookedAt
 from embaudit.watch.index_open import OpenRows
 from embaudit.watch.index_rows import OLD, RowMarks, SeenRows, marks_of, what_is_new
@@ -33,7 +34,9 @@ from embaudit.watch.index_said import said_of_another, said_of_failure, said_of_
 from embaudit.watch.index_seen import FOLDER, SeenIndex, keep_seen, read_seen
 from embaudit.watch.watch_list import IndexEntry
 
-IndexVerdict = Literal["wholly its own", "not wholly its own", "another function", "could not be told"]
+IndexVerdict = Literal[
+    "wholly its own", "not wholly its own", "golden queries lost", "another function", "could not be told"
+]
 # (key of the check that found it first, name of the finding) of what somebody accepted.
 Accepted = Collection[tuple[str, str]]
 
@@ -73,6 +76,12 @@ class CheckedIndex(BaseModel):
     copies: int | None = None
     dimension: int | None = None
     other_dimensions: int | None = None
+    golden_queries: int | None = None
+    golden_found: int | None = None
+    golden_share: float | None = None
+    golden_share_low: float | None = None
+    golden_share_high: float | None = None
+    golden_lost: list[dict[str, str]] = []
     open_rows: list[dict[str, str]] = []
     problems: list[dict[str, str]] = []
     seconds: float = 0.0
@@ -175,6 +184,11 @@ class IndexLook:
         before.judge_old(old, marks.rows, key, now)
         if came is not None:
             groups = before.add(came, is_new, groups, key, now)
+        golden, said = (None if seen is None else seen[0].golden), ""
+        asked_golden: dict[str, Any] = {}
+        if self._entry.golden is not None:
+            golden, asked_golden = ask_golden(self._entry, function, golden, self._accepted, key, now)
+            said = said_of_golden(golden, asked_golden)
         self._kept = (
             SeenIndex(
                 check_key=key,
@@ -183,15 +197,20 @@ class IndexLook:
                 judged_by=judged_by,
                 old_share=0.0 if old is None or old.share is None else old.share[2],
                 groups=before.groups,
+                golden=golden,
             ),
             SeenRows.of(marks, groups),
         )
         is_told = any(one is not None and one.share is not None for one in (old, came))
-        problems = before.problems
+        lost = golden.problems if golden is not None and self._entry.golden is not None else []
+        problems = [*before.problems, *lost]
+        is_own = "golden queries lost" if lost else "wholly its own" if is_told else "could not be told"
+        since = seen[0].asked if seen else None
         return {
             **facts,
-            "verdict": "not wholly its own" if problems else "wholly its own" if is_told else "could not be told",
-            "line": said_of_look(self._entry, new, old, came, problems, key, seen[0].asked if seen else None),
+            **asked_golden,
+            "verdict": "not wholly its own" if before.problems else is_own,
+            "line": said_of_look(self._entry, new, old, came, problems, key, since, said),
             "rows": len(marks),
             "added": new.added,
             "overwritten": new.overwritten,

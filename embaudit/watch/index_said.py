@@ -25,12 +25,14 @@ def said_of_look(
     problems: Sequence[Problem],
     key: str,
     since: datetime | None,
+    of_golden: str = "",
 ) -> str:
     """What came, and what is open.
 
     Args:
         key: of this look.
         since: when the look before was; None in a first one.
+        of_golden: how many golden queries are found; empty without any.
     """
     parts = [_what_came(new, since)]
     found = [problem["said"] for problem in problems if problem["key"] == key]
@@ -39,6 +41,7 @@ def said_of_look(
     else:
         each = ((came, "new rows"), (old, "rows" if since is None else "old rows"))
         parts += [_whose(looked, what) for looked, what in each if looked is not None]
+    parts += [of_golden] if of_golden else []
     parts += _still(problem for problem in problems if problem["key"] != key)
     return " ".join([*parts, *_what_to_do(entry, problems)])
 

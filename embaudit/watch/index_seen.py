@@ -16,6 +16,7 @@ from pydantic import BaseModel, ValidationError
 
 from embaudit.errors import StorageError, one_line
 from embaudit.files import replace_atomically
+from embaudit.watch.index_golden import GoldenNight
 from embaudit.watch.index_rows import SeenRows
 
 FOLDER = "indexes"
@@ -78,6 +79,7 @@ class SeenIndex(BaseModel):
         judged_by: the function.
         old_share: upper end of the share of old rows that are not the function's.
         groups: the old rows first.
+        golden: what is known of golden queries; None without any.
     """
 
     version: int = VERSION
@@ -87,6 +89,7 @@ class SeenIndex(BaseModel):
     judged_by: str
     old_share: float = 0.0
     groups: list[OpenGroup]
+    golden: GoldenNight | None = None
 
 
 def read_seen(path: Path) -> tuple[SeenIndex, SeenRows] | None:

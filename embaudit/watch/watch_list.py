@@ -122,6 +122,8 @@ class IndexEntry(_Entry):
         default=1_000, ge=1, le=20_000, description="how many new and how many old ones are encoded again"
     )
     also: list[str] = Field(default=[], description="other functions that may have built rows")
+    golden: Path | None = Field(default=None, description="golden queries that are asked every night (docs/why.md)")
+    k: int = Field(default=10, ge=1, le=1_000, description="among how many results they should be found")
     api: Api | None = Field(default=None, description="of an endpoint; by default, recognised")
     model: str | None = Field(default=None, description="its name there, if it serves several")
     send_texts: bool = Field(default=False, description="whether texts of rows may be sent to another machine")
@@ -212,6 +214,7 @@ def _completed(entry: _Entry, shared: AuditSettings, folder: Path) -> _Entry:
             "function": _beside(entry.function, folder),
             "also": [_beside(one, folder) for one in entry.also],
             "texts": None if entry.texts is None else folder / entry.texts.expanduser(),
+            "golden": None if entry.golden is None else folder / entry.golden.expanduser(),
         }
     return entry.model_copy(update=update)
 

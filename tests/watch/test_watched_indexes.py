@@ -160,6 +160,38 @@ def test_five_nights(library: Library) -> None:
     assert (fifth.problems, fifth.open_rows) == ([], [])
 
 
+def test_a_golden_query_that_is_lost_one_night_is_red_until_it_is_found(library: Library) -> None:
+    names = named(0, 40)
+    asked = dict(zip(("doc-3", "doc-9", "doc-99"), texts_of(["doc-3", "doc-9", "doc-99"]), strict=True))
+    (library.folder / "golden.csv").write_text(
+        "query,expect\n" + "".join(f"{text},{name}\n" for name, text in asked.items())
+    )
+    library.more = 'golden = "golden.csv"\nk = 3'
+    library.write(names)
+    first = library.night()
+    assert (first.verdict, first.golden_queries, first.golden_found) == ("wholly its own", 3, 2)
+    assert [one["lost"] for one in first.golden_lost] == ["absent"]
+    assert "Golden queries: 2 of 3 are found; 1 lost before." in first.line
+    assert not first.is_red
+
+    library.remove(["doc-9"])
+    second = library.night()
+    assert (second.verdict, second.golden_found, second.is_red) == ("golden queries lost", 1, True)
+    assert "A golden query is found no more: 'the doc-9" in second.line
+    assert "no such row" in second.line
+    third = library.night()
+    assert [problem["key"] for problem in third.problems] == [second.check_key]
+    assert f"Open since {second.asked:%Y-%m-%d}: A golden query" in third.line
+
+    library.write(["doc-9", "doc-99"])
+    mended = library.night()
+    assert (mended.verdict, mended.golden_found, mended.golden_lost) == ("wholly its own", 3, [])
+    library.remove(["doc-99"])
+    assert library.night().verdict == "golden queries lost"
+    library.accepted = {(library.night().problems[0]["key"], "golden")}
+    assert library.night().verdict == "wholly its own"
+
+
 @pytest.mark.slow
 def test_a_half_mended_night_stays_red(library: Library) -> None:
     library.more = "rows = 20"
