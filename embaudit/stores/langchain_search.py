@@ -28,11 +28,10 @@ def search_of_documents(
             wanted = _wanted(where)
             inner = {name: value for name, value in settings.items() if name != FETCH}
             hits = own.find(query, settings.get(FETCH, DEFAULT_FETCH) if where else k, inner, ())
-            kept = [
-                (name, score)
-                for place, score in zip(hits.ids, hits.scores, strict=True)
-                if (name := names.get(int(str(place)))) in documents and _is_kept(documents[name], wanted)
-            ][:k]
+            found = [
+                (names.get(int(str(place)), ""), score) for place, score in zip(hits.ids, hits.scores, strict=True)
+            ]
+            kept = [one for one in found if one[0] in documents and _is_kept(documents[one[0]], wanted)][:k]
             return Hits([name for name, _ in kept], np.array([score for _, score in kept], dtype=np.float64))
 
         can_be_exact = own.is_exact or own.exact is not None

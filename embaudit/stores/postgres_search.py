@@ -180,7 +180,7 @@ def _setting(connection: Any, name: str) -> str | None:
     """What is in force for whoever connects so; None of a pgvector that does not have it."""
     # The extension's settings are known once something of it was run.
     connection.execute("SELECT '[1]'::vector")
-    return connection.execute("SELECT current_setting(%s, true)", [name]).fetchone()[0]  # type: ignore[no-any-return]
+    return connection.execute("SELECT current_setting(%s, true)", [name]).fetchone()[0]
 
 
 def _dials(index: VectorIndex, now: Mapping[str, str]) -> list[Dial]:

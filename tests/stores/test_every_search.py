@@ -15,7 +15,7 @@ import embaudit
 from embaudit.errors import UsageError
 from embaudit.stores.opened import open_store
 from embaudit.stores.place import AskedRows
-from embaudit.stores.search import StoreSearch
+from embaudit.stores.search import Dial, StoreSearch
 from embaudit.stores.store import Metric, Store
 
 ROWS, D, K, GROUPS = 400, 12, 10, 5
@@ -228,3 +228,10 @@ def test_its_report_says_so(opened: Opened) -> None:
     assert (report.verdict == "finds what it holds") == (made.is_sound and made.filters), report.findings
     problems = {finding.name for finding in report.findings if finding.level == "problem"}
     assert made.filters or "filter" in problems
+
+
+@pytest.mark.parametrize(
+    ("present", "most", "wider"), [(0, 1, (1,)), (10, 35, (20, 35)), (7, 7, ()), (0, 5, (1, 2, 4, 5))]
+)
+def test_a_setting_is_doubled_until_it_changes_nothing(present: int, most: int, wider: tuple[int, ...]) -> None:
+    assert Dial("any", present, most).wider() == wider
