@@ -12,9 +12,11 @@ from embaudit.comparisons.stored.report import dimension_of
 from embaudit.comparisons.why.lost import ShownResults
 from embaudit.comparisons.why.report import K, WhyReport, look_into
 from embaudit.errors import UsageError
+from embaudit.functions.function import EmbeddingFunction
 from embaudit.functions.opened import AskedAs, Given, asked_of, name_of, open_kept
 from embaudit.golden import GoldenQuery, read_golden
 from embaudit.request import AuditRequest
+from embaudit.screening.tokens import read_token_list
 from embaudit.stores.opened import open_store
 from embaudit.stores.place import AskedRows, SeveralFit
 
@@ -34,6 +36,7 @@ def why(
     min_score: float | None = None,
     where: Mapping[str, object] | None = None,
     query_settings: Mapping[str, int] | None = None,
+    tokens: str | Path | None = None,
     vector: str | None = None,
     text: str | None = None,
     id: str | None = None,
@@ -52,6 +55,7 @@ def why(
         k: how many results the application shows.
         min_score: the cosine below which it shows none.
         where, query_settings: the filter that it asks with, and what it sets in a query: ``{"efSearch": 64}``.
+        tokens: a list of severe tokens that ``embaudit filter`` wrote: what they do in a query and its text is said.
         vector, text, id, texts, from_table: as for ``embaudit.vectors``.
         settings: seed of the draws, and how a checkpoint is loaded.
 
@@ -75,6 +79,7 @@ def why(
         asked=asked_of([function], api=api, model=model)[0],
         cut_off=ShownResults(k, min_score),
         query_settings=query_settings or {},
+        tokens=None if tokens is None else Path(tokens),
     )
 
 
@@ -106,6 +111,7 @@ def run(
     asked: AskedAs,
     cut_off: ShownResults,
     query_settings: Mapping[str, int],
+    tokens: Path | None = None,
     progress: Progress = lambda what, done, total: None,
 ) -> WhyReport:
     """Walk these searches."""
@@ -128,6 +134,23 @@ def run(
             filtered=filtered,
             settings=query_settings,
             cut_off=cut_off,
+            severe=() if tokens is None else severe_ids(tokens, opened),
             seed=request.seed,
             progress=progress,
         )
+
+
+def severe_ids(tokens: Path, function: EmbeddingFunction) -> set[int]:
+    """Ids of a list of severe tokens, which must be of this function's tokenizer.
+
+    Raises:
+        UsageError: if it is of another, or nobody sees the function's tokens.
+    """
+    listed = read_token_list(tokens)
+    checkpoint = function.checkpoint
+    if checkpoint is None or checkpoint.identity.tokenizer_sha256 != listed.tokenizer_sha256:
+        raise UsageError(
+            f"{tokens} lists tokens of {listed.checkpoint}, whose tokenizer is not that of {function.name}.",
+            next_step="Make one of its own: embaudit filter CHECKPOINT --out FILE",
+        )
+    return set(listed.losses)

@@ -36,6 +36,11 @@ if TYPE_CHECKING:
     "--k", type=click.IntRange(min=1, max=1_000), default=10, show_default=True, help="Results that are shown."
 )
 @click.option("--min-score", type=float, metavar="COSINE", help="The cosine below which the application shows nothing.")
+@click.option(
+    "--tokens",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Severe tokens, as `embaudit filter` lists them: what they do in a query and its text.",
+)
 @reads_rows
 @query_settings
 @asks_functions(in_roles=True, keeps=True)
@@ -48,6 +53,7 @@ def why(
     golden: Path | None,
     k: int,
     min_score: float | None,
+    tokens: Path | None,
     of_rows: AskedRows,
     set_: tuple[str, ...],
     asked: AskedOptions,
@@ -86,6 +92,7 @@ def why(
         asked=asked.of(request.checkpoint)[0],
         cut_off=ShownResults(k, min_score),
         query_settings=settings_of(set_),
+        tokens=tokens,
         progress=progress_lines(),
     )
     return shown.show(report)

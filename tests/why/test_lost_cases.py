@@ -15,6 +15,7 @@ from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.comparisons.why.report import WhyReport
 from embaudit.corpora.load import SAMPLE_FOLDER
 from embaudit.measures.quality.material import sample_material
+from embaudit.screening.tokens import SevereToken, TokenList
 from tests.planted_indexes import built, graph, on_the_ground, without_links_to, written
 
 pytestmark = pytest.mark.slow
@@ -219,3 +220,35 @@ def test_many_cases_are_counted_and_named(kept: Kept, tmp_path: Path) -> None:
     assert report.exit_code == 1
     assert "20 of 21 are found" in report.line
     assert "no such row" in report.line
+
+
+def test_sticky_tokens_in_a_text_are_taken_out(kept: Kept, minilm: Checkpoint, tmp_path: Path) -> None:
+    """Copies of a token that pulls everything to one value, as the packaged checkpoint has them."""
+    query, expect = kept.queries[2]
+    place = int(expect.removeprefix("row-"))
+    (token,) = minilm.tokenizer.convert_tokens_to_ids(["##ⁱ"])
+    text = kept.texts[place] + "ⁱ" * 40
+    assert minilm.own_ids([text])[0].count(token) > 8
+    listed = TokenList(
+        checkpoint=PACKAGED,
+        checkpoint_id=minilm.checkpoint_id,
+        tokenizer_sha256=minilm.identity.tokenizer_sha256,
+        max_length=256,
+        audit_id="a",
+        severity="strong",
+        validated=1,
+        tokens=(SevereToken(token_id=token, token="##ⁱ", text="ⁱ", is_reachable=True, loss=0.5, severity="strong"),),
+    )
+    (tmp_path / "tokens.json").write_text(listed.as_json(is_ascii=False), encoding="utf-8")
+    stored = kept.of(text)[0]
+    asked = kept.of(query)[0]
+    whole, clean = float(asked @ stored), float(asked @ kept.vectors[place])
+    assert whole < clean
+    above = [(f"x-{n}", f"{kept.texts[n]} and more", _at_cosine(asked, (whole + clean) / 2, n)) for n in range(40)]
+    rows = [(one, text_, vector) for one, text_, vector in above]
+    store = parquet(kept.with_rows([*rows, (expect, text, stored)]), tmp_path)
+
+    report = walked(store, query, expect, tokens=tmp_path / "tokens.json")
+
+    assert named(report) == ("function", "sticky tokens")
+    assert "'##ⁱ' × " in report.lost[0].sentence

@@ -62,6 +62,12 @@ RULES: dict[str, tuple[Case, str, str, str]] = {
         "no content",
         "without content",
     ),
+    "sticky tokens": (
+        replace(CASE, rank=214, sticky=("'##ⁱ' × 8",), sticky_rank=2, readings=(("in lower case", 3),)),
+        "function",
+        "sticky tokens",
+        "'##ⁱ' × 8",
+    ),
     "a typo": (replace(CASE, rank=214, readings=(("as 'x'", 2), ("in lower case", 90))), "function", "query", "as 'x'"),
     "just behind": (replace(CASE, rank=12, above=above(11)), "cut-off", "k", "12th"),
     "three times k": (replace(CASE, rank=30, above=above(29)), "cut-off", "k", "30th"),

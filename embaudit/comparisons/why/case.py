@@ -74,6 +74,7 @@ class Case:
         above: the rows above it, nearest first; at most as many as were kept.
         piece, piece_rank: the piece of its text that comes nearest, and the rank that it would have.
         readings: other ways to ask, with the rank then.
+        sticky, sticky_rank: severe tokens in the query or in its text, and the rank without them.
         words: rank by BM25; None if it has none of the query's words, or there are no texts.
         answer: of the store's own search; None if it has none.
     """
@@ -98,6 +99,8 @@ class Case:
     piece: TextPiece | None = None
     piece_rank: int | None = None
     readings: tuple[tuple[str, int], ...] = ()
+    sticky: tuple[str, ...] = ()
+    sticky_rank: int | None = None
     words: int | None = None
     answer: StoreAnswer | None = None
 

@@ -9,6 +9,7 @@ The rules, in the order of the chain; the first that holds is said:
 ``vector``    its vector is not the function's of its text
 ``search``    exactly it is among the first k and the store does not give it; or it is so by the metric that is declared
 ``cut-off``   its score is below the cut-off; or copies of other texts fill the first k
+``function``  without the sticky tokens in it, it would be among the first k
 ``text``      a piece of its text alone would be among the first k
 ``function``  rows without content, or in everybody's results, stand above it; or asked otherwise it would be found
 ``cut-off``   it is just behind the first k, at 3 k at most
@@ -113,6 +114,13 @@ def _behind(case: Case, k: int, limit_words: str) -> Lost:
             f"{copies:,} copies of other texts stand above it: without them it is {_nth(distinct)}.",
             "Remove duplicates from the index, or from results.",
             "copies",
+        )
+    if case.sticky_rank is not None and case.sticky_rank <= k:
+        return Lost(
+            "function",
+            f"Without the sticky tokens in it ({', '.join(case.sticky[:3])}) it is {_nth(case.sticky_rank)}.",
+            "Take them out of texts before they are embedded: embaudit screen FILE names the texts.",
+            "sticky tokens",
         )
     if case.piece is not None and case.piece_rank is not None and case.piece_rank <= k:
         return _text(case, limit_words)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -108,6 +108,7 @@ def look_into(
     filtered: Store | None = None,
     settings: Settings | None = None,
     cut_off: ShownResults = FIRST_TEN,
+    severe: Collection[int] = (),
     seed: int = 0,
     progress: Progress = lambda what, done, total: None,
 ) -> WhyReport:
@@ -117,6 +118,7 @@ def look_into(
         filtered: the same store, of which the application's filter keeps some rows.
         settings: of a query, where the application has others than the store's own.
         cut_off: what of the results it shows.
+        severe: ids of tokens that an audit found to be sticky.
     """
     start = time.monotonic()
     search, failed = None, ""
@@ -134,6 +136,7 @@ def look_into(
         search=search,
         settings=present,
         cut_off=cut_off,
+        severe=severe,
         seed=seed,
         progress=progress,
     )
@@ -199,6 +202,8 @@ def _as_json(case: Case, lost: Lost) -> dict[str, Any]:
         "above": [vars(one) for one in case.above[:K]],
         "piece": None if piece is None else {"rank": case.piece_rank, **vars(piece)},
         "other_queries": [{"asked": said, "rank": rank} for said, rank in case.readings],
+        "sticky_tokens": list(case.sticky),
+        "rank_without_sticky_tokens": case.sticky_rank,
         "bm25_rank": case.words,
         "store": None if case.answer is None else _answer(case.answer),
     }

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from embaudit.comparisons.search.metric import DECLARED
-from embaudit.comparisons.stored.encode import encode_rows
 from embaudit.comparisons.why.asked import answers
 from embaudit.comparisons.why.built import Built, how_built
 from embaudit.comparisons.why.case import Case, RowAbove, kinds_of
 from embaudit.comparisons.why.gathered import ExpectedRow, Gathered, gather
 from embaudit.comparisons.why.lost import ShownResults
-from embaudit.comparisons.why.pieces import TextPiece, pieces_of, read_of
+from embaudit.comparisons.why.other_ways import OtherMeans, has_vector, with_other_ways
 from embaudit.comparisons.why.ranked import FIRST, RankedQueries, ranked
-from embaudit.comparisons.why.readings import OtherQuery, encoded, other_queries
+from embaudit.comparisons.why.readings import OtherQuery, encoded
 from embaudit.functions.function import EmbeddingFunction
 from embaudit.golden import GoldenQuery
 from embaudit.measures.quality.baselines import Bm25, words_of
@@ -57,10 +56,15 @@ def walk(
     search: StoreSearch | None,
     settings: Settings,
     cut_off: ShownResults,
+    severe: Collection[int],
     seed: int,
     progress: Progress,
 ) -> Walked:
-    """Every step for every case."""
+    """Every step for every case.
+
+    Args:
+        severe: ids of tokens that an audit found to be sticky.
+    """
     searched = store if filtered is None else filtered
     where = () if filtered is None else filtered.where
     wanted = [one for case in golden for one in case.expected]
@@ -85,7 +89,7 @@ def walk(
     for place, one in enumerate(golden):
         best = _best(found, metric, place, candidates[place])
         if best is None or not np.isfinite(queries[place]).all():
-            cases.append(replace(_unranked(one, gathered, built), query_has_vector=_has_vector(queries[place])))
+            cases.append(replace(_unranked(one, gathered, built), query_has_vector=has_vector(queries[place])))
             continue
         number, row = best
         case = _case(walked, one, row, found, place, number)
@@ -100,7 +104,15 @@ def walk(
         cases = [_with_words(case, words, gathered) for case in cases]
         if any(word not in words.known for case in cases for word in words_of(case.query)):
             vocabulary = set().union(*map(words_of, gathered.texts))
-    cases = _with_other_ways(walked, searched, function, cases, queries, cut_off.k, vocabulary, progress)
+    cases = with_other_ways(
+        searched,
+        function,
+        cases,
+        queries,
+        walked.metric,
+        OtherMeans(cut_off.k, vocabulary, severe),
+        lambda done: progress("exact search of pieces and other queries: rows", done, searched.rows),
+    )
     return replace(walked, cases=tuple(cases), rows=found.exact.rows)
 
 
@@ -113,10 +125,6 @@ def _cut(vectors: np.ndarray, gathered: Gathered) -> np.ndarray | None:
     """Queries of as many numbers as the rows have; None if these have more."""
     D = gathered.profile.dimension
     return vectors[:, :D] if D and vectors.shape[1] >= D else None
-
-
-def _has_vector(query: np.ndarray) -> bool:
-    return bool(np.isfinite(query).all() and query.any())
 
 
 def _wrong(row: ExpectedRow, gathered: Gathered) -> str:
@@ -245,61 +253,3 @@ def _with_words(case: Case, index: Bm25, gathered: Gathered) -> Case:
     own = scores[case.row.number]
     kept = scores if gathered.passing is None else scores[gathered.passing]
     return replace(case, words=int((kept > own).sum()) + 1 if own > 0 else None)
-
-
-def _with_other_ways(
-    walked: Walked,
-    store: Store,
-    function: EmbeddingFunction,
-    cases: Sequence[Case],
-    queries: np.ndarray,
-    k: int,
-    vocabulary: Set[str],
-    progress: Progress,
-) -> list[Case]:
-    """Of cases that exact search loses: pieces of the text, and other ways to ask, in one more pass."""
-    asked: list[np.ndarray] = []
-    vectors: list[list[np.ndarray]] = []
-    plan: list[tuple[int, list[TextPiece], list[str]]] = []
-    found = list(cases)
-    for place, case in enumerate(cases):
-        if case.row is None or case.row.vector is None or case.rank is None or case.rank <= k:
-            continue
-        text = case.row.text or ""
-        pieces = pieces_of(function, text)
-        others = other_queries(function, case.query, vocabulary)
-        found[place] = replace(case, read=read_of(function, text) if text else None)
-        D = walked.gathered.profile.dimension
-        own = encode_rows(function, [piece.text for piece in pieces])[:, :D] if pieces else np.empty((0, D))
-        kept = [number for number, vector in enumerate(own) if np.isfinite(vector).all()]
-        ways = encoded(function, others)[:, :D] if others else np.empty((0, D), np.float32)
-        usable = [number for number, vector in enumerate(ways) if _has_vector(vector)]
-        plan.append((place, [pieces[number] for number in kept], [others[number].said for number in usable]))
-        asked += [queries[place], *(ways[number] for number in usable)]
-        vectors.append([own[number].astype(np.float32) for number in kept])
-        vectors += [[np.asarray(case.row.vector, np.float32)] for _ in usable]
-    if not plan:
-        return found
-    ranks = ranked(
-        store,
-        np.stack(asked),
-        vectors,
-        [walked.metric],
-        lambda done: progress("exact search of pieces and other queries: rows", done, store.rows),
-    )
-    query = 0
-    for place, pieces, ways_said in plan:
-        best = min(
-            ((ranks.rank(walked.metric, query, number) or 0, number) for number in range(len(pieces))), default=None
-        )
-        readings = tuple(
-            (said, ranks.rank(walked.metric, query + 1 + number, 0) or 0) for number, said in enumerate(ways_said)
-        )
-        found[place] = replace(
-            found[place],
-            piece=None if best is None else pieces[best[1]],
-            piece_rank=None if best is None else best[0],
-            readings=readings,
-        )
-        query += 1 + len(ways_said)
-    return found
