@@ -150,6 +150,15 @@ def _findings(store: Store, walked: Walked, failed: str) -> list[Finding]:
     found = []
     if failed:
         found.append(Finding("not measured", f"The store's own search: {failed}", "Ranks are exact.", name="search"))
+    if len(walked.cases) > 1 and not any(walked.gathered.rows.values()):
+        found.append(
+            Finding(
+                "look",
+                f"None of the {len(walked.cases):,} expected rows is in the store: are they of another index?",
+                advice="Name the column of their ids: --id COLUMN; or the store that they belong to.",
+                name="another_index",
+            )
+        )
     answers = [case.answer for case in walked.cases if case.answer is not None and case.answer.failed]
     if answers:
         found.append(

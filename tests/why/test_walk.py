@@ -1,0 +1,126 @@
+"""Cases that are lost at a known step of a store, from end to end, with a real checkpoint of random weights."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from commands import run_here
+
+import embaudit
+
+
+def ranks(index: Any, query: int) -> np.ndarray:
+    """Rows by cosine to the query that is the text of a row, nearest first."""
+    return np.argsort(-(index.vectors @ index.vectors[query]), kind="stable")
+
+
+@pytest.fixture(scope="module")
+def place(tiny_index: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An index in which rows 1 to 5 are broken, each in its way."""
+    vectors = tiny_index.vectors.copy().astype(np.float32)
+    vectors[1], vectors[2], vectors[3] = 0, np.nan, -vectors[3]
+    vectors[4] = vectors[5]
+    table = pa.table(
+        {
+            "id": [f"row-{n}" for n in range(len(vectors))],
+            "text": tiny_index.texts,
+            "team": ["a" if n % 2 else "b" for n in range(len(vectors))],
+            "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1]),
+        }
+    )
+    file = tmp_path_factory.mktemp("why") / "index.parquet"
+    pq.write_table(table, file)
+    return file
+
+
+def lost(report: Any) -> list[str]:
+    return [one["lost"] for one in report.as_json()["cases"]]
+
+
+def test_each_case_is_lost_where_it_was_broken(tiny_index: Any, place: Path) -> None:
+    texts = tiny_index.texts
+    order = ranks(tiny_index, 50)
+    cases = {
+        texts[0]: "gone",
+        texts[1]: "row-1",
+        texts[2]: "row-2",
+        texts[3]: "row-3",
+        texts[20]: "row-20",
+        texts[21]: ["gone", "row-21"],
+        texts[22]: texts[22],
+        texts[50]: f"row-{order[-1]}",
+    }
+    report = embaudit.why(place, str(tiny_index.folder), cases, text="text", id="id")
+    assert lost(report) == ["absent", "vector", "vector", "vector", "found", "found", "found", "function"]
+    assert report.exit_code == 1
+    assert report.page().sections
+
+
+def test_a_vector_of_another_rows_text_is_named(tiny_index: Any, place: Path) -> None:
+    cases = {f"{tiny_index.texts[4]}": "row-4"}
+    report = embaudit.why(place, str(tiny_index.folder), cases, text="text", id="id", k=1)
+    (case,) = report.as_json()["cases"]
+    assert case["is_of"] == "row-5"
+    assert case["lost"] in ("vector", "found")
+
+
+def test_what_a_filter_leaves_out(tiny_index: Any, place: Path) -> None:
+    report = embaudit.why(
+        place, str(tiny_index.folder), {tiny_index.texts[20]: "row-20"}, text="text", id="id", where={"team": "a"}
+    )
+    assert lost(report) == ["filter"]
+
+
+def test_a_score_that_is_too_low(tiny_index: Any, place: Path) -> None:
+    report = embaudit.why(
+        place, str(tiny_index.folder), {tiny_index.texts[20]: "row-20"}, text="text", id="id", min_score=1.5
+    )
+    assert lost(report) == ["cut-off"]
+
+
+def test_the_command(tiny_index: Any, place: Path, tmp_path: Path) -> None:
+    golden = tmp_path / "golden.csv"
+    golden.write_text(f"query,expect\n{tiny_index.texts[20]},row-20\n{tiny_index.texts[1]},row-1\n")
+    told = ["why", str(place), str(tiny_index.folder), "--golden", str(golden), "--text", "text", "--id", "id"]
+    page = tmp_path / "why.html"
+    result = run_here((*told, "--json", "--out", str(page)), os.environ, tmp_path)
+    assert result.returncode == 1, result.stderr
+    assert [one["lost"] for one in json.loads(result.stdout)["cases"]] == ["found", "vector"]
+    assert "row-1" in page.read_text() or "zeros" in page.read_text()
+
+
+def test_approximate_search_that_misses(tiny_index: Any, tmp_path: Path) -> None:
+    faiss = pytest.importorskip("faiss")
+    vectors = np.ascontiguousarray(tiny_index.vectors, dtype=np.float32)
+    index = faiss.index_factory(vectors.shape[1], "IVF64,Flat", faiss.METRIC_INNER_PRODUCT)
+    index.train(vectors)
+    index.add(vectors)
+    index.nprobe = 1
+    faiss.write_index(index, str(tmp_path / "rows.faiss"))
+    texts = tmp_path / "texts.parquet"
+    pq.write_table(pa.table({"text": tiny_index.texts}), texts)
+    _, given = index.search(vectors, 10)
+    missed = {
+        tiny_index.texts[n]: str(one)
+        for n in range(len(vectors))
+        for one in ranks(tiny_index, n)[2:6][::-1]
+        if one not in given[n]
+    }
+    cases = dict(list(missed.items())[:5])
+    assert cases
+    report = embaudit.why(tmp_path / "rows.faiss", str(tiny_index.folder), cases, texts=texts)
+    assert lost(report) == ["search"] * len(cases)
+    assert "nprobe" in report.as_json()["cases"][0]["mend"]
+
+
+def test_ids_of_another_index_are_said_to_be_that(tiny_index: Any, place: Path) -> None:
+    report = embaudit.why(place, str(tiny_index.folder), {"a": "x1", "b": "x2"}, text="text", id="id")
+    assert lost(report) == ["absent", "absent"]
+    assert any("None of the 2 expected rows is in the store" in finding.sentence for finding in report.findings)
