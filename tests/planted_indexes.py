@@ -10,7 +10,7 @@ from typing import Any
 import faiss
 import numpy as np
 
-ROWS, D = 3_000, 32
+ROWS, D = 1_500, 32
 INNER, L2 = faiss.METRIC_INNER_PRODUCT, faiss.METRIC_L2
 
 

@@ -140,7 +140,15 @@ ENGINES: dict[str, Callable[[Path], Made]] = {
     "Milvus Lite, FLAT": lambda folder: milvus(folder, "FLAT", "cosine"),
 }
 # Further indexes of the same engines.
-SLOW = ("LanceDB, HNSW", "LanceDB, codes", "DuckDB, lists", "DuckDB, HNSW by inner product", "Milvus Lite, FLAT")
+SLOW = (
+    "LanceDB, IVF",
+    "Milvus Lite, IVF",
+    "LanceDB, HNSW",
+    "LanceDB, codes",
+    "DuckDB, lists",
+    "DuckDB, HNSW by inner product",
+    "Milvus Lite, FLAT",
+)
 CASES = [pytest.param(made, id=name, marks=[pytest.mark.slow] * (name in SLOW)) for name, made in ENGINES.items()]
 
 
