@@ -203,9 +203,13 @@ def _texts() -> list[str]:
 
 
 def _vectors(*arguments: str) -> tuple[dict[str, Any], float, float]:
-    """What the command says, its seconds, and its own peak memory in GiB."""
+    return timed("vectors", *arguments)
+
+
+def timed(*arguments: str) -> tuple[dict[str, Any], float, float]:
+    """What a command says, its seconds, and its own peak memory in GiB."""
     start = time.perf_counter()
-    command = [sys.executable, "-m", "embaudit", "vectors", *arguments, "--json"]
+    command = [sys.executable, "-m", "embaudit", *arguments, "--json"]
     with TemporaryFile("w+") as said, TemporaryFile("w+") as errors:
         process = subprocess.Popen(command, stdout=said, stderr=errors)
         _, status, used = os.wait4(process.pid, 0)
