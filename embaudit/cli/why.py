@@ -73,7 +73,7 @@ def why(
 
     if len(queries) != len(expect):
         raise UsageError(
-            f"There are {len(queries)} queries and {len(expect)} answers.",
+            f"--query was given {len(queries)} times and --expect {len(expect)}.",
             next_step="Give each --query its --expect, in the same order.",
         )
     pairs: dict[str, list[str]] = {}

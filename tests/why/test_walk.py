@@ -120,6 +120,26 @@ def test_approximate_search_that_misses(tiny_index: Any, tmp_path: Path) -> None
     assert "nprobe" in report.as_json()["cases"][0]["mend"]
 
 
+def test_a_copy_in_place_of_the_row_is_found(tiny_index: Any, tmp_path: Path) -> None:
+    """Fifteen rows have one text: which ten of them are given is the store's choice."""
+    faiss = pytest.importorskip("faiss")
+    texts = [*[tiny_index.texts[0]] * 15, *tiny_index.texts[1:60]]
+    rows = np.concatenate([np.repeat(tiny_index.vectors[:1], 15, axis=0), tiny_index.vectors[1:60]])
+    index = faiss.IndexFlatIP(rows.shape[1])
+    index.add(np.ascontiguousarray(rows, dtype=np.float32))
+    faiss.write_index(index, str(tmp_path / "rows.faiss"))
+    pq.write_table(pa.table({"text": texts}), tmp_path / "texts.parquet")
+    _, given = index.search(np.ascontiguousarray(rows[:1], dtype=np.float32), 10)
+    missed = next(one for one in range(15) if one not in given[0])
+
+    report = embaudit.why(
+        tmp_path / "rows.faiss", str(tiny_index.folder), texts[0], str(missed), texts=tmp_path / "texts.parquet"
+    )
+
+    (case,) = report.as_json()["cases"]
+    assert (case["lost"], case["cause"]) == ("found", "copy")
+
+
 def test_ids_of_another_index_are_said_to_be_that(tiny_index: Any, place: Path) -> None:
     report = embaudit.why(place, str(tiny_index.folder), {"a": "x1", "b": "x2"}, text="text", id="id")
     assert lost(report) == ["absent", "absent"]

@@ -21,7 +21,7 @@ def above(count: int, kind: str = "") -> tuple[RowAbove, ...]:
 
 
 def answer(rank: int | None, **more: object) -> StoreAnswer:
-    return replace(StoreAnswer(rank, index="HNSW", settings="ef 40", given=10), **more)  # type: ignore[arg-type]
+    return replace(StoreAnswer(rank, index="HNSW", settings="ef 40", given=tuple("abcdefghij")), **more)  # type: ignore[arg-type]
 
 
 CASE = Case("a query", "policy-17", ROW, is_own=True, passes=True, rank=1, cosine=0.6)
@@ -39,6 +39,12 @@ RULES: dict[str, tuple[Case, str, str, str]] = {
     "found, though it is foreign": (replace(CASE, is_own=False, answer=answer(3)), "found", "", "3rd"),
     "foreign": (replace(CASE, is_own=False, rank=900, apart=0.7), "vector", "foreign", "0.7"),
     "of another text": (replace(CASE, is_own=False, rank=90, of_other="r5"), "vector", "another text", "r5"),
+    "a copy of it is found": (
+        replace(CASE, rank=3, answer=answer(None, copy=("r9", 2))),
+        "found",
+        "copy",
+        "r9, is 2nd",
+    ),
     "not reached": (replace(CASE, rank=3, answer=answer(None)), "search", "approximate", "Exactly it is 3rd"),
     "by another metric": (replace(CASE, rank=214, declared_rank=2), "search", "metric", "it would be 2nd"),
     "copies above": (replace(CASE, rank=14, above=above(4) + above(9, "copy")), "cut-off", "copies", "9 copies"),

@@ -257,6 +257,8 @@ def _filter(report: SearchReport, is_filtered: bool) -> Iterator[Finding]:
         )
         return
     one = report.filtered
+    if one is not None and not one.rows:
+        yield Finding("look", f"No row has {one.where}.", advice="Check the value, and its type.", name="filter")
     if one is None or report.plain is None or (share := one.first.recall) is None:
         return
     part = f"{one.rows / max(report.plain.rows, 1):.2%} of the rows"

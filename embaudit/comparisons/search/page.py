@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 def search_page(report: SearchReport) -> Page:
     """The verdict is the first finding and takes the place of the first problem."""
-    identity = [("queries", f"{report.queries[0]:,} {report.queries[1]}"), ("took", f"{report.seconds:.0f} s")]
+    identity = [("took", f"{report.seconds:.0f} s")]
+    if report.plain is not None:
+        identity.insert(0, ("queries", f"{report.queries[0]:,} {report.queries[1]}"))
     if report.profile is not None:
         identity.insert(0, ("rows", f"{report.profile.rows:,}"))
     if report.search is not None:

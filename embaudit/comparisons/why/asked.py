@@ -20,9 +20,9 @@ def answers(
     """Asks for a row by a query; wider where the row should be found and is not."""
     shown = ", ".join(f"{name} {value:,}" for name, value in settings.items())
 
-    def rank(query: np.ndarray, row: str, most: int, own: Settings) -> tuple[int | None, int]:
-        ids = list(map(str, search.find(query, most, own, where).ids))
-        return (ids.index(row) + 1 if row in ids else None), len(ids)
+    def rank(query: np.ndarray, row: str, most: int, own: Settings) -> tuple[int | None, tuple[str, ...]]:
+        ids = tuple(map(str, search.find(query, most, own, where).ids))
+        return (ids.index(row) + 1 if row in ids else None), ids
 
     def asked(query: np.ndarray, row: str, is_owed: bool) -> StoreAnswer:
         try:

@@ -38,7 +38,8 @@ class StoreAnswer:
         finds: the least setting tried at which the row is among the first k, and its rank there; None if none does.
         index: what answers.
         settings: that are in force.
-        given: how many rows it gave.
+        given: ids of the rows that it gave.
+        copy: id and rank of the first of them that has the expected row's text; None if there is none.
         failed: why it could not be asked; empty if it could.
     """
 
@@ -47,7 +48,8 @@ class StoreAnswer:
     finds: tuple[str, int] | None = None
     index: str = ""
     settings: str = ""
-    given: int = 0
+    given: tuple[str, ...] = ()
+    copy: tuple[str, int] | None = None
     failed: str = ""
 
 

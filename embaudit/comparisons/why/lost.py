@@ -86,6 +86,9 @@ def where_lost(case: Case, cut_off: ShownResults, metric: Metric, declared: Metr
                 "score",
             )
         return Lost("found", f"It is {_nth(given)} of {k}.")
+    if case.answer is not None and case.answer.copy is not None:
+        name, place = case.answer.copy
+        return Lost("found", f"A copy of its text, {name}, is {_nth(place)} of {k}.", cause="copy")
     if case.is_own is False:
         return _foreign(case)
     if case.rank is None:

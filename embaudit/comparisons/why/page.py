@@ -100,13 +100,15 @@ def _search(report: WhyReport, case: Case) -> str:
     if answer.rank is not None:
         same = ", too: nothing is lost there" if answer.rank == case.rank else ""
         return f"the store has it at {answer.rank:,}{same}{how}"
+    if answer.copy is not None:
+        return f"the store has a copy of it, {answer.copy[0]}, at {answer.copy[1]:,}{how}"
     finds = f"; {answer.finds[0]} finds it at {answer.finds[1]:,}" if answer.finds is not None else ""
     wide = f", and has it at {answer.wide:,} of a hundred" if answer.wide is not None else ""
-    return f"not among the {answer.given:,} that the store gives{wide}{finds}{how}"
+    return f"not among the {len(answer.given):,} that the store gives{wide}{finds}{how}"
 
 
 def _words(report: WhyReport, case: Case) -> str:
-    if report.walked.gathered.texts is None or case.row is None:
+    if report.walked.gathered.texts is None or case.rank is None:
         return ""
     return "BM25: it has none of the query's words" if case.words is None else f"BM25 has it at {case.words:,}"
 

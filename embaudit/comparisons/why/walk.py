@@ -11,7 +11,7 @@ import numpy as np
 from embaudit.comparisons.search.metric import DECLARED
 from embaudit.comparisons.why.asked import answers
 from embaudit.comparisons.why.built import Built, how_built
-from embaudit.comparisons.why.case import Case, RowAbove, kinds_of
+from embaudit.comparisons.why.case import Case, RowAbove, StoreAnswer, kinds_of
 from embaudit.comparisons.why.gathered import ExpectedRow, Gathered, gather
 from embaudit.comparisons.why.lost import ShownResults
 from embaudit.comparisons.why.other_ways import OtherMeans, has_vector, with_other_ways
@@ -74,13 +74,16 @@ def walk(
     declared = DECLARED.get(function.similarity or "", "cosine")
     metric: Metric = (search.metric if search is not None else "") or store.metric or declared
     walked = Walked((), gathered, built, metric, declared)
-    queries = _cut(encoded(function, [OtherQuery("", case.query, "query") for case in golden]), gathered)
+    asked_as = encoded(function, [OtherQuery("", case.query, "query") for case in golden])
+    queries = _cut(asked_as, gathered)
     candidates = [
         [row for one in case.expected for row in gathered.rows[one] if row.passes and not _wrong(row, gathered)]
         for case in golden
     ]
     if queries is None or not _can_be_ranked(gathered):
-        return replace(walked, cases=tuple(_unranked(case, gathered, built) for case in golden))
+        wrong = _longer(asked_as, gathered)
+        found_cases = [_unranked(case, gathered, built) for case in golden]
+        return replace(walked, cases=tuple(replace(case, vector=case.vector or wrong) for case in found_cases))
     found = _ranked_cases(walked, searched, queries, candidates, cut_off.k, progress)
     cases = []
     asked = None
@@ -95,7 +98,8 @@ def walk(
         case = _case(walked, one, row, found, place, number)
         if asked is not None and row.id is not None:
             is_owed = case.rank is not None and case.rank <= cut_off.k
-            case = replace(case, answer=asked(queries[place], row.id, is_owed))
+            answer = asked(queries[place], row.id, is_owed)
+            case = replace(case, answer=replace(answer, copy=_copy(answer, row, gathered)))
             progress("queries asked", 1, len(golden))
         cases.append(case)
     vocabulary: set[str] = set()
@@ -116,9 +120,23 @@ def walk(
     return replace(walked, cases=tuple(cases), rows=found.exact.rows)
 
 
+def _copy(answer: StoreAnswer, row: ExpectedRow, gathered: Gathered) -> tuple[str, int] | None:
+    """The first of the given rows with the text of a row that is not given itself."""
+    if answer.rank is not None or gathered.texts is None or gathered.ids is None or not row.text:
+        return None
+    copies = {gathered.ids[number] for number, text in enumerate(gathered.texts) if text == row.text}
+    return next(((one, place) for place, one in enumerate(answer.given, 1) if one in copies), None)
+
+
 def _can_be_ranked(gathered: Gathered) -> bool:
     """Bits and bytes have no products with a query's numbers."""
     return gathered.profile.sample.vectors.dtype.kind == "f"
+
+
+def _longer(queries: np.ndarray, gathered: Gathered) -> str:
+    """What is wrong with rows that have more numbers than the function's queries; empty if they have not."""
+    D, own = gathered.profile.dimension, queries.shape[1]
+    return f"of {D:,} numbers, those of this function's queries of {own:,}" if own < D else ""
 
 
 def _cut(vectors: np.ndarray, gathered: Gathered) -> np.ndarray | None:
