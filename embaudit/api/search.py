@@ -8,16 +8,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from embaudit.api.switch import QUERY
-from embaudit.comparisons.search.report import QUERIES, RECALL, ROWS, SearchReport, look_at_search
+from embaudit.comparisons.search.report import QUERIES, RECALL, SearchReport, look_at_search
 from embaudit.comparisons.stored.report import dimension_of
 from embaudit.corpora.load import load_corpus
 from embaudit.draw import Draw
+from embaudit.errors import UsageError
 from embaudit.functions.opened import AskedAs, Given, asked_of, name_of, open_kept
 from embaudit.request import AuditRequest
 from embaudit.stores.opened import open_store
 from embaudit.stores.place import AskedRows, SeveralFit
 
+# Files that hold no texts.
+MATRICES = (".npy", ".npz", ".safetensors", ".pt", ".h5")
 Progress = Callable[[str, int, int | None], None]
 
 
@@ -37,7 +42,7 @@ def search(
     texts: str | Path | None = None,
     from_table: str | None = None,
     count: int = QUERIES,
-    rows: int = ROWS,
+    rows: int | None = None,
     **settings: Any,
 ) -> SearchReport:
     """Does a store's own search find what its vectors hold? It is asked beside exact search over the same vectors.
@@ -46,12 +51,14 @@ def search(
         store: a FAISS index, the folder or address of a store, a database (docs/search.md lists them).
         function: encodes queries: a checkpoint, an endpoint's address, or a Python object; None: stored vectors ask for
             their neighbours.
-        queries: a file of queries; by default, the first words of stored texts.
+        queries: a file of queries, or of their vectors, for which no function is needed; by default, the first words of
+            stored texts.
         where: the search is also asked with this filter: only rows whose fields have these values.
         query_settings: what the application sets in a query: ``{"efSearch": 64}``; by default, the store's own.
         recall: of the ten nearest rows, the share that is wanted.
         vector, text, id, texts, from_table: as for ``embaudit.vectors``.
-        count, rows: how many queries are asked, and how many rows are asked for by their own vectors.
+        count, rows: how many queries are asked, and how many rows are asked for by their own vectors (2,000; of a graph
+            in memory 10,000).
         settings: seed of the draws, and how a checkpoint is loaded.
 
     Raises:
@@ -90,12 +97,15 @@ def run(
     query_settings: Mapping[str, int],
     recall: float = RECALL,
     count: int = QUERIES,
-    rows: int = ROWS,
+    rows: int | None = None,
     progress: Progress = lambda what, done, total: None,
 ) -> SearchReport:
     """Look at a store's search, by the queries of a function if one is named."""
     texts: Sequence[str] | None = None
-    if queries is not None:
+    vectors = None
+    if queries is not None and (function is None or Path(queries).suffix in MATRICES):
+        vectors = vectors_of(queries, count)
+    elif queries is not None:
         draw = Draw(rows=count, seed=request.seed)
         texts = [text.text for text in load_corpus(QUERY, queries, draw=draw).texts]
     unfiltered = replace(asked_rows, where=())
@@ -121,6 +131,7 @@ def run(
             opened,
             filtered=filtered,
             texts=texts,
+            vectors=vectors,
             settings=query_settings,
             queries=count,
             rows=rows,
@@ -128,3 +139,16 @@ def run(
             seed=request.seed,
             progress=progress,
         )
+
+
+def vectors_of(file: str, most: int) -> np.ndarray:
+    """(Q, D) the first vectors of a file; those of the dimension that most have."""
+    found: dict[int, list[np.ndarray]] = {}
+    for batch in open_store(file).batches():
+        for dimension, (_, vectors) in batch.vectors.items():
+            found.setdefault(dimension, []).append(np.asarray(vectors, np.float32))
+        if sum(map(len, (one for own in found.values() for one in own))) >= most:
+            break
+    if not found:
+        raise UsageError(f"{file} has no vectors.", next_step="Name a function that encodes queries, or another file.")
+    return np.concatenate(max(found.values(), key=lambda own: sum(map(len, own))))[:most]

@@ -25,7 +25,11 @@ if TYPE_CHECKING:
 )
 @click.argument("function", required=False, metavar="[FUNCTION]")
 @reads_rows
-@click.option("--queries", metavar="FILE", help="Queries, encoded by FUNCTION.  [default: beginnings of stored texts]")
+@click.option(
+    "--queries",
+    metavar="FILE",
+    help="Queries that FUNCTION encodes, or their vectors.  [default: beginnings of stored texts]",
+)
 @query_settings
 @click.option(
     "--recall",
@@ -40,9 +44,7 @@ if TYPE_CHECKING:
 @click.option(
     "--rows",
     type=click.IntRange(min=1, max=20_000),
-    default=2_000,
-    show_default=True,
-    help="How many rows are asked for by their own vectors.",
+    help="How many rows are asked for by their own vectors.  [default: 2000; 10000 of a graph in memory]",
 )
 @asks_functions(in_roles=True, keeps=True)
 @ends_in_page
@@ -54,7 +56,7 @@ def search(
     set_: tuple[str, ...],
     recall: float,
     count: int,
-    rows: int,
+    rows: int | None,
     asked: AskedOptions,
     shown: Shown,
 ) -> int:

@@ -44,6 +44,7 @@ def open_search(faiss: Any, place: StorePlace, metric: Metric) -> Callable[[Sear
             is_exact=not dials,
             dials=dials,
             exact={NPROBE: int(lists.nlist)} if lists is not None and len(dials) == 1 else None,
+            is_quick_graph=any(hasattr(one, "hnsw") for one in parts),
             anew="a graph with more links (M) and a higher efConstruction"
             if any(hasattr(one, "hnsw") for one in parts)
             else "",

@@ -72,6 +72,8 @@ class StoreSearch:
         exact: settings with which every row is looked at; None if a query cannot ask for that.
         takes_where: whether a query may be filtered.
         notes: what to know of it, a sentence each.
+        is_quick_graph: whether it is a graph in this program's memory: rows may be unreachable, and thousands are asked
+            for in seconds.
         anew: what has to be built anew where no setting of a query is enough, as advice.
     """
 
@@ -83,6 +85,7 @@ class StoreSearch:
     exact: Settings | None = None
     takes_where: bool = False
     notes: tuple[str, ...] = ()
+    is_quick_graph: bool = False
     anew: str = ""
 
     @property

@@ -205,6 +205,17 @@ def test_a_store_that_cannot_be_asked_is_named(tmp_path: Path) -> None:
     assert "is no store that is searched by itself" in report.line
 
 
+def test_queries_may_be_vectors(tmp_path: Path) -> None:
+    np.save(tmp_path / "queries.npy", VECTORS[:40] + np.float32(0.01))
+
+    report = looked_at(built("Flat", VECTORS), tmp_path, queries=tmp_path / "queries.npy")
+
+    assert report.queries == (40, "queries, given as vectors")
+    # None of them is a row's own: each row that is nearest counts.
+    assert report.plain is not None
+    assert [ids[0] for ids in report.plain.first.given] == [str(row) for row in range(40)]
+
+
 @pytest.mark.parametrize("rows", [1, 2, 9])
 def test_a_store_of_few_rows_is_searched(rows: int, tmp_path: Path) -> None:
     report = looked_at(built("Flat", VECTORS[:rows]), tmp_path)
@@ -231,7 +242,7 @@ def test_the_command_says_it_as_json_and_a_page(tmp_path: Path) -> None:
     [
         (("--setting", "efSearch=3"), "efSearch is no setting of a query"),
         (("--setting", "nprobe"), "names no number"),
-        (("--queries", "queries.txt"), "no function is named"),
+        (("--queries", "queries.txt"), "queries.txt is no store of vectors"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(arguments: tuple[str, ...], said: str, tmp_path: Path) -> None:

@@ -44,9 +44,13 @@ def of_rows(rows: SomeRows) -> Queries:
 
 def of_texts(function: EmbeddingFunction, texts: Sequence[str], what: str) -> Queries:
     """Texts, encoded as queries; those without a vector are left out."""
-    vectors = function.encode(list(texts), "query").vectors
+    return of_vectors(function.encode(list(texts), "query").vectors, what)
+
+
+def of_vectors(vectors: np.ndarray, what: str = "queries, given as vectors") -> Queries:
+    """Those of (Q, D) that point somewhere."""
     usable = np.isfinite(vectors).all(axis=1) & vectors.any(axis=1)
-    kept = vectors[usable].astype(np.float32)
+    kept = np.asarray(vectors[usable], np.float32)
     return Queries(kept, np.full(len(kept), -1), (None,) * len(kept), what)
 
 

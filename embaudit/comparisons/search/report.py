@@ -17,7 +17,7 @@ from embaudit.comparisons.search.findings import search_findings
 from embaudit.comparisons.search.measured import FIRST, KeptParts, Progress, SearchedRows, searched
 from embaudit.comparisons.search.metric import DECLARED, RankedBy, ranked_by
 from embaudit.comparisons.search.page import search_page
-from embaudit.comparisons.search.queries import Queries, beginnings, of_rows, of_texts
+from embaudit.comparisons.search.queries import Queries, beginnings, of_rows, of_texts, of_vectors
 from embaudit.comparisons.search.reach import AMONG, Reached, reached
 from embaudit.comparisons.search.recall import MeanShare, Third, thirds
 from embaudit.comparisons.stored.profile import Profile, profile_of
@@ -30,7 +30,9 @@ from embaudit.stores.search import Settings, StoreSearch
 from embaudit.stores.store import Store
 
 Verdict = Literal["finds what it holds", "does not find what it holds", "could not be told"]
-QUERIES, ROWS, RECALL = 200, 2_000, 0.95
+QUERIES, RECALL = 200, 0.95
+# Rows that are asked for by themselves: of any store, and of a graph in memory.
+ROWS, ROWS_OF_GRAPH = 2_000, 10_000
 # Of an inner product of vectors of other lengths, each row has to be ranked exactly first.
 RANKED_ROWS = 400
 
@@ -140,7 +142,8 @@ def look_at_search(
     texts: Sequence[str] | None = None,
     settings: Settings | None = None,
     queries: int = QUERIES,
-    rows: int = ROWS,
+    vectors: np.ndarray | None = None,
+    rows: int | None = None,
     target: float = RECALL,
     seed: int = 0,
     progress: Progress = lambda what, done, total: None,
@@ -151,8 +154,9 @@ def look_at_search(
         function: encodes queries; None: stored vectors ask for their neighbours.
         filtered: the same store, of which a filter keeps some rows.
         texts: queries to be encoded; by default, the first words of stored texts.
+        vectors: (Q, D) in place of texts.
         settings: of a query, where the application has others than the store's own.
-        queries, rows: how many ask, and how many are asked for by themselves.
+        queries, rows: how many ask, and how many are asked for by themselves; by default, more of a graph in memory.
         target: the recall that is wanted.
 
     Raises:
@@ -166,7 +170,9 @@ def look_at_search(
     profile = profile_of(store, seed, lambda done: progress("rows read", done, store.rows))
     report = SearchReport(store, search, present, target, (0, ""), "" if function is None else function.name, profile)
     if search is not None and profile.dimensions and search.metric:
-        report = _measure(report, parts, function, filtered, texts, queries, rows, progress)
+        ask = _queries(function, texts, vectors, profile.sample, queries)
+        rows = rows or (ROWS_OF_GRAPH if search.is_quick_graph else ROWS)
+        report = _measure(report, parts, function, filtered, ask, rows, progress)
     findings = search_findings(report, parts.failed, filtered is not None)
     return replace(report, findings=tuple(findings), seconds=time.monotonic() - start)
 
@@ -176,8 +182,7 @@ def _measure(
     parts: KeptParts,
     function: EmbeddingFunction | None,
     filtered: Store | None,
-    texts: Sequence[str] | None,
-    queries: int,
+    ask: Queries,
     rows: int,
     progress: Progress,
 ) -> SearchReport:
@@ -185,7 +190,6 @@ def _measure(
     assert search is not None
     assert profile is not None
     sample, dimension = profile.sample, profile.dimension
-    ask = _queries(function, texts, sample, queries)
     if not len(ask) or ask.vectors.shape[1] != dimension:
         return replace(report, queries=(len(ask), f"{ask.vectors.shape[1]} dimensions" if len(ask) else "none"))
     report = replace(report, queries=(len(ask), ask.what))
@@ -232,7 +236,15 @@ def _measure(
     return report
 
 
-def _queries(function: EmbeddingFunction | None, texts: Sequence[str] | None, sample: SomeRows, most: int) -> Queries:
+def _queries(
+    function: EmbeddingFunction | None,
+    texts: Sequence[str] | None,
+    vectors: np.ndarray | None,
+    sample: SomeRows,
+    most: int,
+) -> Queries:
+    if vectors is not None:
+        return of_vectors(vectors[:most])
     if function is None:
         if texts is not None:
             raise UsageError(
