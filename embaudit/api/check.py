@@ -125,6 +125,7 @@ def run(
     say: Callable[[str], None] = lambda line: None,
     told: Told | None = None,
     files_only: bool = False,
+    keeps_what_ran: bool = False,
 ) -> CheckReport:
     """Check what a request names, against a base if there is one; what is no checkpoint is asked as its callers ask it.
 
@@ -134,6 +135,7 @@ def run(
         most_texts: of the material, at most; None for all.
         say: is given a line for whoever waits: before the first text is sent, and when something is known early.
         told: is told how much is done of what an endpoint is asked.
+        keeps_what_ran: whether Ctrl-C ends in a report on what ran of a checkpoint's parts.
         files_only: run nothing, and look at a checkpoint's files alone.
 
     Raises:
@@ -144,7 +146,9 @@ def run(
         return _check_files(request, given, say)
     if is_checkpoint(given):
         try:
-            return check_folder(request.checkpoint, request.load_options, material, base, say)
+            return check_folder(
+                request.checkpoint, request.load_options, material, base, say, keeps_what_ran=keeps_what_ran
+            )
         except NoTransformer as refused:
             return _check_pipeline(request, material, base, refused)
     _require_as_it_is(request, base, LOADING)

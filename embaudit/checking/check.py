@@ -16,8 +16,8 @@ from embaudit.comparisons.change.change import change_report
 from embaudit.comparisons.exports.files import export_findings
 from embaudit.comparisons.report import Report
 from embaudit.document import Page
-from embaudit.errors import CheckpointError
-from embaudit.finding import Finding, Level, guarded, worst_first
+from embaudit.errors import EXIT_USAGE, CheckpointError
+from embaudit.finding import COULD_NOT_RUN, Finding, Level, guarded, worst_first
 from embaudit.measures.integrity.function import function_findings
 from embaudit.measures.integrity.integrity import integrity_findings
 from embaudit.measures.integrity.numerics import Exact, full_findings, half_findings
@@ -26,6 +26,17 @@ from embaudit.measures.quality.material import Material, sample_material
 from embaudit.measures.quality.measured import Measured
 from embaudit.measures.quality.quality import quality_findings
 
+# The parts, in the words of whoever stopped before them; half precision is a part of numerics, and last without a base.
+PARTS = {
+    "integrity": "files, tokenizer and weights",
+    "one_function": "whether a text has one vector",
+    "numerics": "numbers in float32",
+    "exports": "files beside the weights",
+    "quality": "scores",
+    "halves": "numbers in half precision",
+    "change": "what changed against the base",
+}
+STOPPED = f"stopped{COULD_NOT_RUN}"
 # Called with a line for whoever waits.
 Progress = Callable[[str], None]
 
@@ -71,6 +82,11 @@ class CheckReport(Report):
     def line(self) -> str:
         return self.summary.line
 
+    @property
+    def exit_code(self) -> int:
+        """As for every report; whatever was found until then, a check that was stopped is not a whole one."""
+        return EXIT_USAGE if any(finding.name == STOPPED for finding in self.findings) else super().exit_code
+
     def page(self) -> Page:
         return check_page(self)
 
@@ -98,6 +114,8 @@ def check(
     material: Material | None = None,
     base: str | None = None,
     progress: Progress = lambda line: None,
+    *,
+    keeps_what_ran: bool = False,
 ) -> CheckReport:
     """Check a checkpoint: integrity, files beside the weights, then quality, then what changed against a base.
 
@@ -111,6 +129,7 @@ def check(
             the checkpoint is checked all the same, and the verdict says that this part is missing.
         progress: told what the files say before the network is run, and the verdict so far before the base is compared,
             which takes as long again.
+        keeps_what_ran: whether Ctrl-C ends in a report on the parts that ran, once the checkpoint is loaded.
 
     Raises:
         NoTransformer: if it is no transformer, but may give one vector a text.
@@ -130,7 +149,12 @@ def check(
     # Nobody but the parts holds it, so that they can let it go.
     loaded = [checkpoint]
     del checkpoint
-    parts.run(loaded)
+    try:
+        parts.run(loaded)
+    except KeyboardInterrupt:
+        if not keeps_what_ran:
+            raise
+        parts.found["stopped"] = [parts.stopped()]
     return CheckReport(reference, checkpoint_id, tuple(parts.findings), figures, time.monotonic() - start, base)
 
 
@@ -157,6 +181,7 @@ class _Parts:
     figures: dict[str, Any]
     progress: Progress
     found: dict[str, list[Finding]] = field(default_factory=dict)
+    left: dict[str, str] = field(default_factory=lambda: dict(PARTS))
 
     @property
     def findings(self) -> list[Finding]:
@@ -174,17 +199,33 @@ class _Parts:
             forget_models()
         if exact is not None:
             self.found["numerics"] += guarded("numerics", lambda: half_findings(exact, self.options))
+        self.left.pop("halves")
         if checkpoint is not None:
             self._beside_base(checkpoint, measured)
 
+    def stopped(self) -> Finding:
+        """What was not measured because somebody stopped the check."""
+        left = [words for part, words in self.left.items() if part != "change" or self.base is not None]
+        return Finding(
+            "not measured",
+            f"The check was stopped. Not measured: {', '.join(left)}.",
+            "What these parts would have found is unknown.",
+            "Run the same command again.",
+            name=STOPPED,
+        )
+
+    def _run(self, part: str, check: Callable[[], list[Finding]], called: str = "") -> None:
+        self.found[part] = guarded(called or part, check)
+        self.left.pop(part)
+
     def _in_full(self, encoder: Encoder) -> tuple[Exact | None, list[Measured], Checkpoint | None]:
         """What is read in float32; what half precision and a base are held against, and the checkpoint for the base."""
-        found, checkpoint = self.found, encoder.checkpoint
-        found["integrity"] = guarded("integrity", lambda: integrity_findings(checkpoint))
+        checkpoint = encoder.checkpoint
+        self._run("integrity", lambda: integrity_findings(checkpoint))
         self._say_of_files()
-        found["one_function"] = guarded("one_function", lambda: function_findings(encoder))
+        self._run("one_function", lambda: function_findings(encoder))
         exact = self._numerics(encoder)
-        found["exports"] = guarded("files_beside_the_weights", lambda: export_findings(checkpoint, self.figures))
+        self._run("exports", lambda: export_findings(checkpoint, self.figures), "files_beside_the_weights")
         return exact, self._quality(encoder), None if self.base is None else checkpoint
 
     def _say_of_files(self) -> None:
@@ -203,7 +244,7 @@ class _Parts:
             findings, exact[0] = full_findings(encoder)
             return findings
 
-        self.found["numerics"] = guarded("numerics", in_full)
+        self._run("numerics", in_full)
         return exact[0]
 
     def _quality(self, encoder: Encoder) -> list[Measured]:
@@ -216,7 +257,7 @@ class _Parts:
             measured.extend(report.measured)
             return list(report.findings)
 
-        self.found["quality"] = guarded("quality", quality)
+        self._run("quality", quality)
         return measured
 
     def _beside_base(self, checkpoint: Checkpoint, measured: list[Measured]) -> None:
@@ -230,4 +271,4 @@ class _Parts:
             self.figures["change"] = report.figures
             return report.findings
 
-        self.found["change"] = guarded("what_changed_against_the_base", beside_base)
+        self._run("change", beside_base, "what_changed_against_the_base")

@@ -10,7 +10,7 @@ import numpy as np
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, ResolvedCheckpoint, load_checkpoint
 from embaudit.checkpoint.files import read_object
 from embaudit.checkpoint.hard_texts import KINDS
-from embaudit.errors import MeasureError, one_line
+from embaudit.errors import MeasureError, is_of_interrupt, one_line
 from embaudit.finding import Finding, Level
 
 # Of a text's vectors in half precision and float32; rounding leaves .9999 of bfloat16, .999999 of float16.
@@ -110,6 +110,8 @@ def _half_finding(dtype: str, exact: Exact, options: LoadOptions) -> Finding:
     except MeasureError:
         return _overflows(dtype, is_declared=is_declared)
     except Exception as error:  # a kernel that this processor lacks
+        if is_of_interrupt(error):
+            raise
         return Finding("not measured", f"It does not run in {dtype} here: {one_line(error)}", name=f"runs_in_{dtype}")
     cosine = float(_cosines(exact.vectors, found).min())
     level: Level = "ok" if cosine >= HALF_COSINE else "problem" if is_declared else "look"
