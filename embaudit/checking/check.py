@@ -20,7 +20,7 @@ from embaudit.errors import EXIT_USAGE, CheckpointError
 from embaudit.finding import COULD_NOT_RUN, Finding, Level, guarded, worst_first
 from embaudit.measures.integrity.function import function_findings
 from embaudit.measures.integrity.integrity import integrity_findings
-from embaudit.measures.integrity.numerics import Exact, full_findings, half_findings
+from embaudit.measures.integrity.numerics import InFloat32, full_findings, half_findings
 from embaudit.measures.integrity.tables import TOKENIZER
 from embaudit.measures.quality.material import Material, sample_material
 from embaudit.measures.quality.measured import Measured
@@ -218,7 +218,7 @@ class _Parts:
         self.found[part] = guarded(called or part, check)
         self.left.pop(part)
 
-    def _in_full(self, encoder: Encoder) -> tuple[Exact | None, list[Measured], Checkpoint | None]:
+    def _in_full(self, encoder: Encoder) -> tuple[InFloat32 | None, list[Measured], Checkpoint | None]:
         """What is read in float32; what half precision and a base are held against, and the checkpoint for the base."""
         checkpoint = encoder.checkpoint
         self._run("integrity", lambda: integrity_findings(checkpoint))
@@ -237,8 +237,8 @@ class _Parts:
             said = f"{worst.level}: {worst.sentence}{f' ({rest} more)' if rest else ''}"
         self.progress(f"Files, tokenizer and weights of {self.reference}: {said} The network is run next.")
 
-    def _numerics(self, encoder: Encoder) -> Exact | None:
-        exact: list[Exact | None] = [None]
+    def _numerics(self, encoder: Encoder) -> InFloat32 | None:
+        exact: list[InFloat32 | None] = [None]
 
         def in_full() -> list[Finding]:
             findings, exact[0] = full_findings(encoder)

@@ -21,7 +21,7 @@ HALF_TEXTS, HALF_TOKENS = 24, 64
 
 
 @dataclass(frozen=True)
-class Exact:
+class InFloat32:
     """What half precision is held against: texts' ids, and their vectors (N, D) in float32."""
 
     resolved: ResolvedCheckpoint
@@ -41,7 +41,7 @@ def numeric_findings(encoder: Encoder, options: LoadOptions) -> list[Finding]:
     return findings if exact is None else [*findings, *half_findings(exact, options)]
 
 
-def full_findings(encoder: Encoder) -> tuple[list[Finding], Exact | None]:
+def full_findings(encoder: Encoder) -> tuple[list[Finding], InFloat32 | None]:
     """What is wrong with the numbers in float32, and what half precision is held against; None if there is nothing."""
     texts = _texts(encoder)
     vectors, broken = _encoded(encoder, texts)
@@ -59,7 +59,7 @@ def full_findings(encoder: Encoder) -> tuple[list[Finding], Exact | None]:
         ], None
     ids = [row for row in encoder.tokenize(texts) if len(row) <= HALF_TOKENS][:HALF_TEXTS]
     checkpoint = encoder.checkpoint
-    exact = Exact(checkpoint.resolved, _declared(checkpoint), ids, encoder.encode_ids(ids)) if ids else None
+    exact = InFloat32(checkpoint.resolved, _declared(checkpoint), ids, encoder.encode_ids(ids)) if ids else None
     return [_usable(vectors)], exact
 
 
@@ -97,12 +97,12 @@ def _usable(vectors: np.ndarray) -> Finding:
     return Finding("ok", f"All {len(vectors)} hard texts get finite vectors.", name="not_finite", value=0.0)
 
 
-def half_findings(exact: Exact, options: LoadOptions) -> list[Finding]:
+def half_findings(exact: InFloat32, options: LoadOptions) -> list[Finding]:
     """Whether it runs in each half precision, one after another: none is in memory when this ends."""
     return [_half_finding(dtype, exact, options) for dtype in HALVES]
 
 
-def _half_finding(dtype: str, exact: Exact, options: LoadOptions) -> Finding:
+def _half_finding(dtype: str, exact: InFloat32, options: LoadOptions) -> Finding:
     is_declared = dtype == exact.declared
     try:
         half = load_checkpoint(exact.resolved, replace(options, dtype=dtype), is_kept=False)
