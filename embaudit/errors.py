@@ -77,6 +77,10 @@ class NotMeasurable(MeasureError):
     """An optional measurement that this checkpoint or these texts cannot support; everything else is published."""
 
 
+class TooLittleMemory(EmbauditError):
+    """Weights that would not fit into memory: found before they are loaded. Nothing is wrong with the checkpoint."""
+
+
 class WarehouseError(EmbauditError):
     """A warehouse that is locked, newer than this program or unreadable, or a query that it rejects."""
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from math import isfinite
 from typing import Any, ClassVar, Literal, TypedDict, get_args
 
-from embaudit.errors import EmbauditError, one_line
+from embaudit.errors import EmbauditError, is_of_interrupt, one_line
 from embaudit.masking import masked
 from embaudit.sentences import punctuated
 
@@ -119,7 +119,7 @@ COULD_NOT_RUN = "_could_not_run"
 
 
 def guarded(part: str, check: Callable[[], list[Finding]]) -> list[Finding]:
-    """A check's findings; if it fails, one that says that it did not run. Too little memory is raised."""
+    """A check's findings; if it fails, one that says that it did not run. Too little memory and Ctrl-C are raised."""
     import torch
 
     try:
@@ -127,6 +127,8 @@ def guarded(part: str, check: Callable[[], list[Finding]]) -> list[Finding]:
     except torch.OutOfMemoryError:
         raise
     except Exception as error:  # a model of a stranger may raise anything
+        if is_of_interrupt(error):
+            raise KeyboardInterrupt from error
         reason = error.happened if isinstance(error, EmbauditError) else f"{type(error).__name__}: {one_line(error)}"
         return [
             Finding(

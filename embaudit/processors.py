@@ -50,18 +50,24 @@ def _of_affinity() -> int:
 
 
 def _quotas(root: Path) -> Iterator[float]:
-    """Processors by the quota of each control group that this process is in: its own and those around it."""
+    """Processors by the quota of each control group that this process is in."""
+    for group in control_groups(root, "cpu"):
+        yield from _quota_of(group)
+
+
+def control_groups(root: Path, controller: str) -> Iterator[Path]:
+    """Folders of the control groups that this process is in, its own and those around it, of ``cpu`` or ``memory``."""
     groups = root / "sys/fs/cgroup"
     with suppress(OSError, ValueError):
         for line in (root / "proc/self/cgroup").read_text().splitlines():
             _, controllers, path = line.split(":", 2)
-            if controllers and "cpu" not in controllers.split(","):
+            if controllers and controller not in controllers.split(","):
                 continue
             # A container sees its own group as the root, whatever path the kernel names.
-            mount = groups / "cpu" if controllers else groups
+            mount = groups / controller if controllers else groups
             own = mount / path.lstrip("/")
             for folder in (own, *own.parents):
-                yield from _quota_of(folder)
+                yield folder
                 if folder == mount:
                     break
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from embaudit.checking.check import CheckReport, not_loadable
 from embaudit.checking.check import check as check_folder
+from embaudit.checking.files_only import check_files
 from embaudit.checking.served import check_served
 from embaudit.checkpoint.modules import NoTransformer
 from embaudit.comparisons.served.quality import Asking
@@ -39,6 +40,7 @@ def check(
     model: str | None = None,
     pairs: Sequence[str | Path] = (),
     data: Sequence[str | Path] = (),
+    files_only: bool = False,
     **settings: Any,
 ) -> CheckReport:
     """Whether a checkpoint may be served: a verdict, findings and figures, in seconds and without a server.
@@ -52,6 +54,8 @@ def check(
         model: its name at the endpoint, if that serves several.
         pairs: files of scored pairs, a data set each; by default, the embedded sample.
         data: folders of judged queries in BEIR's layout; by default, the embedded sample.
+        files_only: only look at files, settings, tokenizer and weights, and run nothing: for a checkpoint of any size,
+            in the time of reading it. The verdict is then never that nothing was found wrong.
         settings: how it is loaded: device, pooling, max_length, prompt, query_prompt, document_prompt, allow_pickle,
             trust_remote_code.
 
@@ -59,6 +63,8 @@ def check(
         EmbauditError: if a setting or a file of texts is wrong, or an endpoint does not answer. That a checkpoint
             cannot be loaded is a result.
     """
+    if files_only:
+        require_files_alone(base=base is not None, pairs=pairs, data=data)
     material = given_material([Path(path) for path in pairs], [Path(path) for path in data])
     with ExitStack() as stack:
         given = checkpoint
@@ -67,7 +73,7 @@ def check(
         beside = None if base is None else _folder(base, stack)
         request = AuditRequest.of(checkpoint=name_of(given), **settings)
         asked = asked_of([given], api=api, model=model)[0]
-        found = run(request, material, beside, function=given, asked=asked)
+        found = run(request, material, beside, function=given, asked=asked, files_only=files_only)
     return replace(
         found,
         checkpoint=name_of(checkpoint) if found.kind in ("checkpoint", "pipeline") else found.checkpoint,
@@ -118,6 +124,8 @@ def run(
     most_texts: int | None = None,
     say: Callable[[str], None] = lambda line: None,
     told: Told | None = None,
+    files_only: bool = False,
+    keeps_what_ran: bool = False,
 ) -> CheckReport:
     """Check what a request names, against a base if there is one; what is no checkpoint is asked as its callers ask it.
 
@@ -127,11 +135,20 @@ def run(
         most_texts: of the material, at most; None for all.
         say: is given a line for whoever waits: before the first text is sent, and when something is known early.
         told: is told how much is done of what an endpoint is asked.
+        keeps_what_ran: whether Ctrl-C ends in a report on what ran of a checkpoint's parts.
+        files_only: run nothing, and look at a checkpoint's files alone.
+
+    Raises:
+        UsageError: if only files are to be looked at of what has none.
     """
     given = request.checkpoint if function is None else function
+    if files_only:
+        return _check_files(request, given, say)
     if is_checkpoint(given):
         try:
-            return check_folder(request.checkpoint, request.load_options, material, base, say)
+            return check_folder(
+                request.checkpoint, request.load_options, material, base, say, keeps_what_ran=keeps_what_ran
+            )
         except NoTransformer as refused:
             return _check_pipeline(request, material, base, refused)
     _require_as_it_is(request, base, LOADING)
@@ -147,6 +164,36 @@ def run(
         ]
         say(cost_line(opened, sent, "and some hundred made-up and changed ones"))
         return check_served(opened, material, asking)
+
+
+def require_files_alone(**given: object) -> None:
+    """Refuse what would have to be compared by running something, where only files are looked at.
+
+    Raises:
+        UsageError: naming it.
+    """
+    named = " and ".join(name for name, value in given.items() if value)
+    if named:
+        raise UsageError(
+            f"By files alone, nothing can be measured on {named}: the network would have to be run.",
+            next_step=f"Leave out --files, or {named}.",
+        )
+
+
+def _check_files(request: AuditRequest, given: Given, say: Callable[[str], None]) -> CheckReport:
+    """Look at files alone; refuse what has none."""
+    if is_checkpoint(given):
+        try:
+            return check_files(request.checkpoint, request.load_options, say)
+        except NoTransformer as refused:
+            raise UsageError(
+                f"Its files alone say little of {request.checkpoint}: {refused.happened}",
+                next_step="Leave out --files: its vectors are checked.",
+            ) from refused
+    raise UsageError(
+        f"{request.checkpoint} has no files that are seen here.",
+        next_step="Leave out --files: its vectors are checked.",
+    )
 
 
 def within(material: Material, most: int) -> Material:

@@ -10,21 +10,33 @@ from typing import Any, ClassVar
 from embaudit.checking.page import check_page
 from embaudit.checking.verdict import LEVEL_OF, Verdict, verdict_of
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
+from embaudit.checkpoint.model import forget_models
 from embaudit.checkpoint.modules import NoTransformer
 from embaudit.comparisons.change.change import change_report
 from embaudit.comparisons.exports.files import export_findings
 from embaudit.comparisons.report import Report
 from embaudit.document import Page
-from embaudit.errors import CheckpointError
-from embaudit.finding import Finding, Level, guarded
+from embaudit.errors import EXIT_USAGE, CheckpointError
+from embaudit.finding import COULD_NOT_RUN, Finding, Level, guarded, worst_first
 from embaudit.measures.integrity.function import function_findings
 from embaudit.measures.integrity.integrity import integrity_findings
-from embaudit.measures.integrity.numerics import numeric_findings
+from embaudit.measures.integrity.numerics import InFloat32, full_findings, half_findings
 from embaudit.measures.integrity.tables import TOKENIZER
 from embaudit.measures.quality.material import Material, sample_material
 from embaudit.measures.quality.measured import Measured
 from embaudit.measures.quality.quality import quality_findings
 
+# The parts, in the words of whoever stopped before them; half precision is a part of numerics, and last without a base.
+PARTS = {
+    "integrity": "files, tokenizer and weights",
+    "one_function": "whether a text has one vector",
+    "numerics": "numbers in float32",
+    "exports": "files beside the weights",
+    "quality": "scores",
+    "halves": "numbers in half precision",
+    "change": "what changed against the base",
+}
+STOPPED = f"stopped{COULD_NOT_RUN}"
 # Called with a line for whoever waits.
 Progress = Callable[[str], None]
 
@@ -70,6 +82,11 @@ class CheckReport(Report):
     def line(self) -> str:
         return self.summary.line
 
+    @property
+    def exit_code(self) -> int:
+        """As for every report; whatever was found until then, a check that was stopped is not a whole one."""
+        return EXIT_USAGE if any(finding.name == STOPPED for finding in self.findings) else super().exit_code
+
     def page(self) -> Page:
         return check_page(self)
 
@@ -97,6 +114,8 @@ def check(
     material: Material | None = None,
     base: str | None = None,
     progress: Progress = lambda line: None,
+    *,
+    keeps_what_ran: bool = False,
 ) -> CheckReport:
     """Check a checkpoint: integrity, files beside the weights, then quality, then what changed against a base.
 
@@ -108,7 +127,9 @@ def check(
         material: scored pairs and judged queries; by default, the embedded sample.
         base: what it was made from, or its previous revision: loaded with the same options. If it cannot be loaded,
             the checkpoint is checked all the same, and the verdict says that this part is missing.
-        progress: told the verdict so far before the base is compared, which takes as long again.
+        progress: told what the files say before the network is run, and the verdict so far before the base is compared,
+            which takes as long again.
+        keeps_what_ran: whether Ctrl-C ends in a report on the parts that ran, once the checkpoint is loaded.
 
     Raises:
         NoTransformer: if it is no transformer, but may give one vector a text.
@@ -123,12 +144,18 @@ def check(
     except CheckpointError as error:
         return not_loadable(reference, error, time.monotonic() - start, base)
     figures: dict[str, Any] = {}
-
-    def before_base(findings: list[Finding]) -> None:
-        progress(f"{reference}: {verdict_of(findings).so_far} What has changed against {base} comes next.")
-
-    findings = _parts(checkpoint, options, material or sample_material(), figures, base, before_base)
-    return CheckReport(reference, checkpoint.checkpoint_id, tuple(findings), figures, time.monotonic() - start, base)
+    checkpoint_id = checkpoint.checkpoint_id
+    parts = _Parts(reference, options, material or sample_material(), base, figures, progress)
+    # Nobody but the parts holds it, so that they can let it go.
+    loaded = [checkpoint]
+    del checkpoint
+    try:
+        parts.run(loaded)
+    except KeyboardInterrupt:
+        if not keeps_what_ran:
+            raise
+        parts.found["stopped"] = [parts.stopped()]
+    return CheckReport(reference, checkpoint_id, tuple(parts.findings), figures, time.monotonic() - start, base)
 
 
 def not_loadable(reference: str, error: CheckpointError, seconds: float = 0.0, base: str | None = None) -> CheckReport:
@@ -143,36 +170,105 @@ def not_loadable(reference: str, error: CheckpointError, seconds: float = 0.0, b
     return CheckReport(reference, None, (finding,), seconds=seconds, base=base)
 
 
-def _parts(
-    checkpoint: Checkpoint,
-    options: LoadOptions,
-    material: Material,
-    figures: dict[str, Any],
-    base: str | None,
-    before_base: Callable[[list[Finding]], None],
-) -> list[Finding]:
-    encoder = Encoder(checkpoint)
-    found = guarded("integrity", lambda: integrity_findings(checkpoint))
-    found += guarded("one_function", lambda: function_findings(encoder))
-    found += guarded("numerics", lambda: numeric_findings(encoder, options))
-    found += guarded("files_beside_the_weights", lambda: export_findings(checkpoint, figures))
-    measured: list[Measured] = []
-    is_broken = any(finding.level == "problem" and finding.name in TOKENIZER for finding in found)
+@dataclass
+class _Parts:
+    """The parts of a check and what they have found, in their order."""
 
-    def quality() -> list[Finding]:
-        report = quality_findings(encoder, material, tokenizer_is_broken=is_broken)
-        figures.update(report.figures)
-        measured.extend(report.measured)
-        return list(report.findings)
+    reference: str
+    options: LoadOptions
+    material: Material
+    base: str | None
+    figures: dict[str, Any]
+    progress: Progress
+    found: dict[str, list[Finding]] = field(default_factory=dict)
+    left: dict[str, str] = field(default_factory=lambda: dict(PARTS))
 
-    def beside_base() -> list[Finding]:
+    @property
+    def findings(self) -> list[Finding]:
+        return [finding for some in self.found.values() for finding in some]
+
+    def run(self, loaded: list[Checkpoint]) -> None:
+        """Run them all.
+
+        Args:
+            loaded: the checkpoint, which is taken out: it is in memory while a part needs it.
+        """
+        exact, measured, checkpoint = self._in_full(Encoder(loaded.pop()))
+        if checkpoint is None:
+            # Half precision comes last: the weights are in memory once.
+            forget_models()
+        if exact is not None:
+            self.found["numerics"] += guarded("numerics", lambda: half_findings(exact, self.options))
+        self.left.pop("halves")
+        if checkpoint is not None:
+            self._beside_base(checkpoint, measured)
+
+    def stopped(self) -> Finding:
+        """What was not measured because somebody stopped the check."""
+        left = [words for part, words in self.left.items() if part != "change" or self.base is not None]
+        return Finding(
+            "not measured",
+            f"The check was stopped. Not measured: {', '.join(left)}.",
+            "What these parts would have found is unknown.",
+            "Run the same command again.",
+            name=STOPPED,
+        )
+
+    def _run(self, part: str, check: Callable[[], list[Finding]], called: str = "") -> None:
+        self.found[part] = guarded(called or part, check)
+        self.left.pop(part)
+
+    def _in_full(self, encoder: Encoder) -> tuple[InFloat32 | None, list[Measured], Checkpoint | None]:
+        """What is read in float32; what half precision and a base are held against, and the checkpoint for the base."""
+        checkpoint = encoder.checkpoint
+        self._run("integrity", lambda: integrity_findings(checkpoint))
+        self._say_of_files()
+        self._run("one_function", lambda: function_findings(encoder))
+        exact = self._numerics(encoder)
+        self._run("exports", lambda: export_findings(checkpoint, self.figures), "files_beside_the_weights")
+        return exact, self._quality(encoder), None if self.base is None else checkpoint
+
+    def _say_of_files(self) -> None:
+        """What is known before the network is run, which takes most of the time."""
+        worst = worst_first(self.findings)[0]
+        rest = sum(finding.level in ("problem", "look") for finding in self.findings) - 1
+        said = "nothing found wrong."
+        if rest >= 0:
+            said = f"{worst.level}: {worst.sentence}{f' ({rest} more)' if rest else ''}"
+        self.progress(f"Files, tokenizer and weights of {self.reference}: {said} The network is run next.")
+
+    def _numerics(self, encoder: Encoder) -> InFloat32 | None:
+        exact: list[InFloat32 | None] = [None]
+
+        def in_full() -> list[Finding]:
+            findings, exact[0] = full_findings(encoder)
+            return findings
+
+        self._run("numerics", in_full)
+        return exact[0]
+
+    def _quality(self, encoder: Encoder) -> list[Measured]:
+        measured: list[Measured] = []
+        is_broken = any(finding.level == "problem" and finding.name in TOKENIZER for finding in self.findings)
+
+        def quality() -> list[Finding]:
+            report = quality_findings(encoder, self.material, tokenizer_is_broken=is_broken)
+            self.figures.update(report.figures)
+            measured.extend(report.measured)
+            return list(report.findings)
+
+        self._run("quality", quality)
+        return measured
+
+    def _beside_base(self, checkpoint: Checkpoint, measured: list[Measured]) -> None:
+        base = self.base
         assert base is not None
-        report = change_report(checkpoint, load_checkpoint(base, options), sample_material(), measured)
-        figures["change"] = report.figures
-        return report.findings
+        so_far = verdict_of(self.findings).so_far
+        self.progress(f"{self.reference}: {so_far} What has changed against {base} comes next.")
 
-    found += guarded("quality", quality)
-    if base is not None:
-        before_base(found)
-        found += guarded("what_changed_against_the_base", beside_base)
-    return found
+        def beside_base() -> list[Finding]:
+            report = change_report(checkpoint, load_checkpoint(base, self.options), sample_material(), measured)
+            self.figures["change"] = report.figures
+            return report.findings
+
+        self._run("change", beside_base, "what_changed_against_the_base")

@@ -9,14 +9,18 @@ from typing import Literal
 from embaudit.finding import COULD_NOT_RUN, Finding, Level
 from embaudit.measures.integrity.tables import TOKENIZER
 
-Kind = Literal["do not serve", "could not be checked", "look first", "nothing found wrong", "not checked"]
+Kind = Literal["do not serve", "could not be checked", "look first", "nothing found wrong", "files only", "not checked"]
 LEVEL_OF: dict[str, Level] = {
     "do not serve": "problem",
     "could not be checked": "not measured",
     "look first": "look",
     "nothing found wrong": "ok",
+    # Never more than that: what a network computes is not in its files.
+    "files only": "look",
     "not checked": "not measured",
 }
+# The finding which says that the network was not run.
+FILES_ONLY = "files_only"
 # The measures of an audit that say whether the checkpoint may be served; the others describe one that may.
 FIRST = ("integrity", "quality")
 # Where one finding explains another, the cause comes first. What is not listed comes after these, in order of running.
@@ -74,6 +78,10 @@ class Verdict:
             return f"Do not serve: {self.cause.sentence}"
         if self.kind == "look first":
             return f"Look at {self.looks} thing{'s' if self.looks > 1 else ''} first."
+        if self.kind == "files only":
+            found = f"{self.looks} thing{'s' if self.looks > 1 else ''} to look at" if self.looks else "nothing"
+            wrong = "" if self.looks else " wrong"
+            return f"Only files were looked at, and {found} found{wrong}: the network was not run."
         if self.kind == "could not be checked":
             return "Could not be checked as a whole; what was checked is sound."
         if self.kind == "not checked":
@@ -112,6 +120,8 @@ def verdict_of(findings: Sequence[Finding]) -> Verdict:
     first = min(
         (finding for finding in findings if finding.level == "look"), key=lambda one: _rank(one.name), default=None
     )
+    if any(finding.name == FILES_ONLY for finding in findings):
+        return Verdict("files only", None, looks, unmeasured, first)
     return Verdict("look first" if looks else "nothing found wrong", None, looks, unmeasured, first)
 
 

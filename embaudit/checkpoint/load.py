@@ -13,12 +13,13 @@ from embaudit.checkpoint.model import (
     ONE_AT_A_TIME,
     Overrides,
     embedding_rows,
+    load_in_files,
     load_model,
     quiet_transformers,
 )
 from embaudit.checkpoint.modules import Recipe, default_pooling, read_recipe
 from embaudit.checkpoint.pooling import build_after_pooling
-from embaudit.checkpoint.probe import probe
+from embaudit.checkpoint.probe import probe, require_same_ids
 from embaudit.checkpoint.prompts import AS_DECLARED, INSTRUCTORS, AskedPrompts, PromptTokens, TextKind, prompt_tokens
 from embaudit.checkpoint.reference import ResolvedCheckpoint, resolve, weights_are_pickles
 from embaudit.checkpoint.switching import refuse_switching
@@ -32,7 +33,7 @@ from embaudit.checkpoint.tokenizer import (
     truncated,
 )
 from embaudit.checkpoint.what_it_is import refuse_other_layouts
-from embaudit.errors import CheckpointError, UsageError
+from embaudit.errors import CheckpointError, UsageError, one_line
 
 if TYPE_CHECKING:
     import torch
@@ -170,10 +171,13 @@ class Checkpoint:
         return ids
 
 
-def load_checkpoint(reference: str | ResolvedCheckpoint, options: LoadOptions | None = None) -> Checkpoint:
+def load_checkpoint(
+    reference: str | ResolvedCheckpoint, options: LoadOptions | None = None, *, is_kept: bool = True
+) -> Checkpoint:
     """Resolve, hash, load and check a checkpoint.
 
-    Loading the same content again in a process shares one model in memory.
+    Loading the same content again in a process shares one model in memory, unless it is not kept: that one is in memory
+    as long as whoever asked holds it.
 
     Raises:
         CheckpointError: if anything is missing, broken, unsafe or not finite.
@@ -182,7 +186,40 @@ def load_checkpoint(reference: str | ResolvedCheckpoint, options: LoadOptions | 
     if isinstance(reference, str):
         reference = resolve(reference, allow_pickle=options.allow_pickle, trust_remote_code=options.trust_remote_code)
     recipe, identity = describe(reference, options)
-    return _load(reference, recipe, identity, options)
+    return _load(reference, recipe, identity, options, is_kept=is_kept)
+
+
+def load_from_files(reference: str, options: LoadOptions) -> Checkpoint:
+    """A checkpoint on the CPU whose weights stay in their files, checked as others are but for what needs a run.
+
+    Raises:
+        CheckpointError: if anything is missing, broken, unsafe or not finite.
+    """
+    import torch
+
+    resolved = resolve(reference, allow_pickle=options.allow_pickle, trust_remote_code=options.trust_remote_code)
+    recipe, identity = describe(resolved, options)
+    with ONE_AT_A_TIME:
+        model = load_in_files(
+            resolved.folder / recipe.transformer_path,
+            options.allow_pickle,
+            options.trust_remote_code,
+            Overrides.of(recipe.settings),
+        )
+    checkpoint = assemble(resolved, recipe, identity, replace(options, device="cpu"), model)
+    require_same_ids(checkpoint)
+    width = int(model.get_input_embeddings().weight.shape[1])
+    width = int(getattr(model.config.get_text_config(), "hidden_size", width)) * len(recipe.pooling)
+    try:
+        with torch.inference_mode():
+            dimension = int(checkpoint.after_pooling(torch.zeros(1, width)).shape[1])
+    except RuntimeError as error:
+        raise CheckpointError(
+            f"{resolved.ref} cannot be run as a text encoder: its modules do not take vectors of {width} numbers: "
+            f"{one_line(error)}",
+            next_step="Check the pooling and its modules: their configs name the dimensions.",
+        ) from error
+    return replace(checkpoint, dimension=dimension)
 
 
 def describe(resolved: ResolvedCheckpoint, options: LoadOptions) -> tuple[Recipe, CheckpointIdentity]:
@@ -251,13 +288,18 @@ def choose_dtype(dtype: str) -> str:
 
 
 def _load(
-    resolved: ResolvedCheckpoint, recipe: Recipe, identity: CheckpointIdentity, options: LoadOptions
+    resolved: ResolvedCheckpoint,
+    recipe: Recipe,
+    identity: CheckpointIdentity,
+    options: LoadOptions,
+    *,
+    is_kept: bool,
 ) -> Checkpoint:
     device = choose_device(options.device)
     transformer, settings = resolved.folder / recipe.transformer_path, recipe.settings
     dtype = choose_dtype(options.dtype)
     with ONE_AT_A_TIME:
-        model = load_model(
+        model = (load_model if is_kept else load_model.__wrapped__)(
             transformer,
             identity.weights_sha256,
             identity.config_sha256,

@@ -5,6 +5,7 @@ What transformers only warns about (missing tensors, mismatched shapes) is an er
 
 from __future__ import annotations
 
+import gc
 import json
 import threading
 from collections import Counter
@@ -17,10 +18,15 @@ from pathlib import Path
 from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any
 
+from embaudit.checkpoint.files import is_pickle, weight_files
+from embaudit.checkpoint.mapped import giving_back, was_read
+from embaudit.checkpoint.room import require_room
 from embaudit.checkpoint.settings import TransformerSettings
+from embaudit.checkpoint.tensors import stored_tensors
 from embaudit.errors import CheckpointError, one_line
 
 if TYPE_CHECKING:
+    import torch
     from transformers import PreTrainedModel
 
 # Weights not used by sentence embeddings; checkpoints are often saved without them.
@@ -52,6 +58,8 @@ WRAPPERS = {
     "0.auto_model.": "a whole SentenceTransformer",
     "0.model.": "a whole SentenceTransformer",
 }
+# What safetensors calls the precisions that a model can be in.
+PRECISIONS = {"F32": "float32", "BF16": "bfloat16", "F16": "float16"}
 # transformers builds models under process-wide settings (dtype, device), so only one thread may do it at a time.
 ONE_AT_A_TIME = threading.Lock()
 
@@ -84,25 +92,90 @@ def load_model(
 
     Raises:
         CheckpointError: if it cannot be read, or its weights are incomplete or not finite.
+        TooLittleMemory: if they do not fit.
     """
+    # The hashes are only part of the cache key: files that changed under the same path are read again.
+    # In the precision that they are stored in, weights stay mapped: the system needs no memory of its own for them.
+    is_copied = stored_dtype(folder) != dtype
+    if is_copied:
+        require_room(folder, weight_files(folder), dtype)
+    # A stranger's code may write into what is mapped.
+    with giving_back(weight_files(folder) if is_copied and not trust_remote_code else ()):
+        model, report = _read_model(folder, dtype, allow_pickle, trust_remote_code, overrides)
+    require_whole(folder, model, report)
+    return model.to(device).eval()
+
+
+def forget_models() -> None:
+    """Keep no model for the next time: those that nobody holds are no longer in memory."""
     import torch
 
-    # The hashes are only part of the cache key: files that changed under the same path are read again.
+    load_model.cache_clear()
+    # A module and its hooks hold each other.
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
+
+def load_in_files(
+    folder: Path, allow_pickle: bool, trust_remote_code: bool, overrides: Overrides = Overrides()
+) -> PreTrainedModel:
+    """A model on the CPU whose weights stay in its files, in the precision that they have there.
+
+    Weights of several precisions, and those that transformers merges or splits, are in memory.
+
+    Raises:
+        CheckpointError: if it cannot be read, or its weights are incomplete or not finite.
+    """
+    dtype = stored_dtype(folder) or "float32"
     model, report = _read_model(folder, dtype, allow_pickle, trust_remote_code, overrides)
+    with giving_back(weight_files(folder)):
+        require_whole(folder, model, report)
+    return model.eval()
+
+
+def stored_dtype(folder: Path) -> str:
+    """The one precision of all the floating-point tensors in a folder's safetensors files.
+
+    Empty if there are several, or the files are pickles or cannot be read.
+    """
+    try:
+        files = weight_files(folder)
+        tensors = {} if any(is_pickle(path) for path in files) else stored_tensors(files)
+    except CheckpointError:  # whoever loads it says so
+        return ""
+    kinds = {stored.dtype for stored in tensors.values() if "F" in stored.dtype}
+    return PRECISIONS.get(kinds.pop(), "") if len(kinds) == 1 else ""
+
+
+def require_whole(folder: Path, model: PreTrainedModel, report: Mapping[str, Any]) -> None:
+    """Refuse a model that lacks tensors, or whose tensors are not finite.
+
+    Raises:
+        CheckpointError: naming the first one.
+    """
     missing = sorted(name for name in report["missing_keys"] if not name.startswith(UNUSED_WEIGHTS))
     if missing:
         raise _lacking(folder, missing, report["unexpected_keys"])
     damaged = [
         name
         for name, tensor in model.named_parameters()
-        if not name.startswith(UNUSED_WEIGHTS) and not torch.isfinite(tensor).all()
+        if not name.startswith(UNUSED_WEIGHTS) and not _is_finite(tensor)
     ]
     if damaged:
         raise CheckpointError(
             f"The weights of {folder} contain NaN or infinity in {_count(damaged, 'tensor')}, {damaged[0]} first.",
             next_step="The file is damaged or training diverged: download it again, or audit an earlier revision.",
         )
-    return model.to(device).eval()
+
+
+def _is_finite(tensor: torch.Tensor) -> bool:
+    """By the two ends, without a mask of the tensor's size: NaN is both ends of whatever it is in."""
+    import torch
+
+    is_finite = not tensor.numel() or all(bool(torch.isfinite(end)) for end in torch.aminmax(tensor.detach()))
+    was_read()
+    return is_finite
 
 
 def _lacking(folder: Path, missing: Sequence[str], unexpected: Collection[str]) -> CheckpointError:

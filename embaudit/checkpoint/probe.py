@@ -33,7 +33,7 @@ def probe(checkpoint: Checkpoint) -> int:
     Raises:
         CheckpointError: if the checkpoint cannot be run, or its tokenizer's call gives other ids or vectors.
     """
-    _require_same_ids(checkpoint)
+    require_same_ids(checkpoint)
     import torch
 
     try:
@@ -53,7 +53,7 @@ def probe(checkpoint: Checkpoint) -> int:
     return int(alone.shape[1])
 
 
-def _require_same_ids(checkpoint: Checkpoint) -> None:
+def require_same_ids(checkpoint: Checkpoint) -> None:
     """Compare ``Checkpoint.tokenize`` with the tokenizer's own call, which adds special tokens and truncates."""
     for kind in checkpoint.prompts:
         reading = checkpoint.reading(kind)

@@ -21,11 +21,12 @@ NAMED_AT_MOST = 4
 OLDER = "Servers that read these files may serve another model, such as an older revision."
 
 
-def export_findings(checkpoint: Checkpoint, figures: dict[str, Any]) -> list[Finding]:
+def export_findings(checkpoint: Checkpoint, figures: dict[str, Any], *, runs: bool = True) -> list[Finding]:
     """What there is beside the weights for other runtimes, and whether it is the same function; none if nothing is.
 
     Args:
         figures: receives ``exports``, a row for each output that was held against the weights.
+        runs: whether anything may be run: if not, what can be is named like the rest.
     """
     folder = checkpoint.resolved.folder
     exports = exports_of(folder, checkpoint.recipe.transformer_path)
@@ -47,11 +48,11 @@ def export_findings(checkpoint: Checkpoint, figures: dict[str, Any]) -> list[Fin
         found += tokenizer_findings(checkpoint, place)
     onnx = {export: file for export, file in readable.items() if file is not None}
     others = [export for export, file in readable.items() if file is None]
-    if onnx and has_onnxruntime():
+    if onnx and runs and has_onnxruntime():
         found += _held(checkpoint, onnx, figures)
     else:
         others += onnx
-    return [*found, *([_not_held(checkpoint, sorted(others))] if others else ()), *on_the_hub]
+    return [*found, *([_not_held(checkpoint, sorted(others), runs=runs)] if others else ()), *on_the_hub]
 
 
 def _held(checkpoint: Checkpoint, files: dict[ExportedFile, OnnxFile], figures: dict[str, Any]) -> list[Finding]:
@@ -103,7 +104,7 @@ def _not_run(export: ExportedFile, error: Exception) -> Finding:
     )
 
 
-def _not_held(checkpoint: Checkpoint, exports: list[ExportedFile]) -> Finding:
+def _not_held(checkpoint: Checkpoint, exports: list[ExportedFile], *, runs: bool) -> Finding:
     """One finding for all files that are not run here."""
     reference = shlex.quote(str(checkpoint.resolved.ref))
     names = [f"{export.name} ({export.format})" for export in exports]
@@ -111,7 +112,7 @@ def _not_held(checkpoint: Checkpoint, exports: list[ExportedFile]) -> Finding:
         "not measured",
         f"Beside the weights {'lies' if len(names) == 1 else 'lie'} {_shown(names)}: not held against them.",
         OLDER,
-        " ".join(_how_to_measure(exports, reference)),
+        " ".join(_how_to_measure(exports, reference)) if runs else f"Check it whole: embaudit check {reference}",
         NOT_HELD,
         float(len(names)),
     )

@@ -11,6 +11,7 @@ from math import sqrt
 from typing import TYPE_CHECKING
 
 from embaudit.checkpoint import Checkpoint
+from embaudit.checkpoint.mapped import was_read
 from embaudit.checkpoint.model import UNUSED_WEIGHTS
 from embaudit.finding import Finding
 from embaudit.measures.integrity.noise import TOLERANCE, Look, can_tell, look_at
@@ -231,6 +232,7 @@ def _digest(tensors: Mapping[str, torch.Tensor]) -> str:
     for name, tensor in tensors.items():
         flat = tensor.reshape(-1)
         part = flat[:: max(1, flat.numel() // 4096)].float().cpu().contiguous()
+        was_read()
         hashed.update(name.encode() + part.numpy().tobytes())
     return hashed.hexdigest()
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.files import is_pickle, weight_files
+from embaudit.checkpoint.mapped import was_read
 from embaudit.checkpoint.model import UNUSED_WEIGHTS
 from embaudit.checkpoint.tensors import stored_tensors
 from embaudit.measures.integrity.tables import Status
@@ -148,6 +149,7 @@ def _holds(tensor: torch.Tensor, source: FileTensor) -> bool:
         ours = (tensor[start : start + step] if source.shape else tensor).detach().cpu()
         if not torch.equal(ours, source.read(start, step).to(ours.dtype)):
             return False
+        was_read()
     return True
 
 

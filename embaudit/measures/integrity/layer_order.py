@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from embaudit.checkpoint import Checkpoint
+from embaudit.checkpoint.mapped import was_read
 from embaudit.finding import Finding
 from embaudit.measures.integrity.blocks import Block
 
@@ -196,7 +197,12 @@ def _profiles(layers: Sequence[Block], width: int) -> list[np.ndarray]:
 def _stacked(tensors: Sequence[torch.Tensor], of: Callable[[torch.Tensor], torch.Tensor]) -> np.ndarray:
     import torch
 
-    return np.asarray(torch.stack([of(tensor.detach().float()) for tensor in tensors]).cpu().numpy(), dtype=np.float64)
+    def read(tensor: torch.Tensor) -> torch.Tensor:
+        profile = of(tensor.detach().float())
+        was_read()
+        return profile
+
+    return np.asarray(torch.stack([read(tensor) for tensor in tensors]).cpu().numpy(), dtype=np.float64)
 
 
 def _correlations(profile: np.ndarray) -> np.ndarray | None:

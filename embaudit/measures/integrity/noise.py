@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import TYPE_CHECKING
 
+from embaudit.checkpoint.mapped import was_read
+
 if TYPE_CHECKING:
     import torch
 
@@ -72,6 +74,7 @@ def look_at(matrix: torch.Tensor) -> Look:
     W = _as_matrix(matrix.detach())
     step = max(1, W.numel() // MAX_ENTRIES)
     W = W[::step].float().cpu()
+    was_read()
     # The row of padding is of zeros in any model, and pruned rows are.
     W = W[W.any(dim=1)]
     if len(W) == 0 or not bool((W - W[0, 0]).any()):

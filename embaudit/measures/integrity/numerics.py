@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
+from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, ResolvedCheckpoint, load_checkpoint
 from embaudit.checkpoint.files import read_object
 from embaudit.checkpoint.hard_texts import KINDS
-from embaudit.errors import MeasureError, one_line
+from embaudit.errors import MeasureError, is_of_interrupt, one_line
 from embaudit.finding import Finding, Level
 
 # Of a text's vectors in half precision and float32; rounding leaves .9999 of bfloat16, .999999 of float16.
@@ -20,13 +20,29 @@ HALVES = ("float16", "bfloat16")
 HALF_TEXTS, HALF_TOKENS = 24, 64
 
 
+@dataclass(frozen=True)
+class InFloat32:
+    """What half precision is held against: texts' ids, and their vectors (N, D) in float32."""
+
+    resolved: ResolvedCheckpoint
+    declared: str
+    ids: list[list[int]]
+    vectors: np.ndarray
+
+
 def numeric_findings(encoder: Encoder, options: LoadOptions) -> list[Finding]:
-    """What is wrong with the numbers: in float32, then in each half precision.
+    """What is wrong with the numbers: in float32, then in each half precision, of which one is in memory beside it.
 
     Args:
         encoder: of the checkpoint in float32.
         options: how it was loaded.
     """
+    findings, exact = full_findings(encoder)
+    return findings if exact is None else [*findings, *half_findings(exact, options)]
+
+
+def full_findings(encoder: Encoder) -> tuple[list[Finding], InFloat32 | None]:
+    """What is wrong with the numbers in float32, and what half precision is held against; None if there is nothing."""
     texts = _texts(encoder)
     vectors, broken = _encoded(encoder, texts)
     if broken:
@@ -40,8 +56,11 @@ def numeric_findings(encoder: Encoder, options: LoadOptions) -> list[Finding]:
                 name="not_finite",
                 value=float(len(broken)),
             )
-        ]
-    return [_usable(vectors), *_halves(encoder, options, texts)]
+        ], None
+    ids = [row for row in encoder.tokenize(texts) if len(row) <= HALF_TOKENS][:HALF_TEXTS]
+    checkpoint = encoder.checkpoint
+    exact = InFloat32(checkpoint.resolved, _declared(checkpoint), ids, encoder.encode_ids(ids)) if ids else None
+    return [_usable(vectors)], exact
 
 
 def _texts(encoder: Encoder) -> list[str]:
@@ -78,35 +97,32 @@ def _usable(vectors: np.ndarray) -> Finding:
     return Finding("ok", f"All {len(vectors)} hard texts get finite vectors.", name="not_finite", value=0.0)
 
 
-def _halves(encoder: Encoder, options: LoadOptions, texts: Sequence[str]) -> Iterator[Finding]:
-    checkpoint = encoder.checkpoint
-    ids = [row for row in encoder.tokenize(texts) if len(row) <= HALF_TOKENS][:HALF_TEXTS]
-    if not ids:
-        return
-    exact = encoder.encode_ids(ids)
-    declared = _declared(checkpoint)
-    for dtype in HALVES:
-        try:
-            half = Encoder(load_checkpoint(checkpoint.resolved, replace(options, dtype=dtype)))
-            found = half.encode_ids(ids)
-        except MeasureError:
-            yield _overflows(dtype, is_declared=dtype == declared)
-            continue
-        except Exception as error:  # a kernel that this processor lacks
-            yield Finding(
-                "not measured", f"It does not run in {dtype} here: {one_line(error)}", name=f"runs_in_{dtype}"
-            )
-            continue
-        cosine = float(_cosines(exact, found).min())
-        level: Level = "ok" if cosine >= HALF_COSINE else "problem" if dtype == declared else "look"
-        yield Finding(
-            level,
-            f"In {dtype} its vectors keep a cosine of at least {cosine:.5f} with float32.",
-            "" if level == "ok" else f"Served in {dtype}, some texts get other neighbours.",
-            "" if level == "ok" else "Serve it in float32.",
-            name=f"runs_in_{dtype}",
-            value=cosine,
-        )
+def half_findings(exact: InFloat32, options: LoadOptions) -> list[Finding]:
+    """Whether it runs in each half precision, one after another: none is in memory when this ends."""
+    return [_half_finding(dtype, exact, options) for dtype in HALVES]
+
+
+def _half_finding(dtype: str, exact: InFloat32, options: LoadOptions) -> Finding:
+    is_declared = dtype == exact.declared
+    try:
+        half = load_checkpoint(exact.resolved, replace(options, dtype=dtype), is_kept=False)
+        found = Encoder(half).encode_ids(exact.ids)
+    except MeasureError:
+        return _overflows(dtype, is_declared=is_declared)
+    except Exception as error:  # a kernel that this processor lacks
+        if is_of_interrupt(error):
+            raise
+        return Finding("not measured", f"It does not run in {dtype} here: {one_line(error)}", name=f"runs_in_{dtype}")
+    cosine = float(_cosines(exact.vectors, found).min())
+    level: Level = "ok" if cosine >= HALF_COSINE else "problem" if is_declared else "look"
+    return Finding(
+        level,
+        f"In {dtype} its vectors keep a cosine of at least {cosine:.5f} with float32.",
+        "" if level == "ok" else f"Served in {dtype}, some texts get other neighbours.",
+        "" if level == "ok" else "Serve it in float32.",
+        name=f"runs_in_{dtype}",
+        value=cosine,
+    )
 
 
 def _overflows(dtype: str, *, is_declared: bool) -> Finding:

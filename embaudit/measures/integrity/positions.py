@@ -26,12 +26,15 @@ WIDE = 10.0
 
 def position_findings(checkpoint: Checkpoint) -> list[Finding]:
     """Findings about positions and segments; none if nothing is wrong. Tables of noise are a finding of their own."""
-    words = _width(checkpoint.model.get_input_embeddings().weight)
+    words: float | None = None
     findings = []
     for name, tensor in checkpoint.model.named_parameters():
         if POSITIONS.search(name) and min(tensor.shape) >= MIN_DIMENSIONS and len(tensor) >= MIN_POSITIONS:
             findings += _of_positions(name, tensor.detach().float().cpu())
-        if SEGMENTS.search(name) and words > 0 and (times := max(map(_width, tensor))) / words >= WIDE:
+        if not SEGMENTS.search(name):
+            continue
+        words = _width(checkpoint.model.get_input_embeddings().weight) if words is None else words
+        if words > 0 and (times := max(map(_width, tensor))) / words >= WIDE:
             findings.append(
                 Finding(
                     "problem",

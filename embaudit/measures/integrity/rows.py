@@ -73,7 +73,8 @@ def read_rows(checkpoint: Checkpoint) -> Rows:
 
     E = checkpoint.model.get_input_embeddings().weight.detach().cpu()
     ids = torch.tensor(ordinary_ids(checkpoint, len(E)), dtype=torch.long)
-    zero = ids[~E.any(dim=1)[ids]]
+    is_zero = torch.cat([~some.any(dim=1) for some in torch.split(E, SAMPLED)])
+    zero = ids[is_zero[ids]]
     sampled = ids[:: max(1, -(-len(ids) // SAMPLED))]
     table = look_at(E) if can_tell(E) else None
     can_test = E.shape[1] >= MIN_DIMENSIONS and len(sampled) >= E.shape[1]
@@ -81,7 +82,7 @@ def read_rows(checkpoint: Checkpoint) -> Rows:
     return Rows(
         len(ids),
         zero.tolist(),
-        _repeated(E, ids).tolist(),
+        _repeated(E, ids, is_zero).tolist(),
         len(sampled) if can_test else 0,
         sampled[noisy].tolist(),
         table,
@@ -218,7 +219,7 @@ def _noisy(E: torch.Tensor) -> torch.Tensor:
     return called[cosines.amax(1) < UNRELATED / sqrt(E.shape[1])]
 
 
-def _repeated(E: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
+def _repeated(E: torch.Tensor, ids: torch.Tensor, is_zero: torch.Tensor) -> torch.Tensor:
     """Ids of rows that are equal to an earlier one of ``ids`` in every number; rows of zeros are left out."""
     import torch
 
@@ -230,5 +231,5 @@ def _repeated(E: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
     _, places = torch.unique(keys, return_inverse=True)
     order = torch.argsort(places, stable=True)
     same = places[order][1:] == places[order][:-1]
-    repeated = order[1:][same & E.any(dim=1)[ids[order[1:]]]]
+    repeated = order[1:][same & ~is_zero[ids[order[1:]]]]
     return ids[repeated]

@@ -10,6 +10,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from embaudit.checkpoint import Checkpoint
+from embaudit.checkpoint.mapped import was_read
 from embaudit.checkpoint.model import UNUSED_WEIGHTS
 from embaudit.finding import Finding
 from embaudit.measures.integrity.rounding import Rounding, rounding_of
@@ -179,6 +180,7 @@ def _values(name: str, tensor: torch.Tensor) -> Values:
 
     flat = tensor.reshape(-1)
     low, high = torch.aminmax(flat)
+    was_read()
     largest = max(abs(float(low)), abs(float(high)))
     place: tuple[int, ...] = ()
     step = max(1, flat.numel() // SAMPLED)

@@ -42,6 +42,8 @@ PART_BROKEN, PART_FITS = 0.62, 0.8
 COMPARED = 200
 SHARP, MISFITS = 0.6, 0.05
 HUGE = 1e4
+# Numbers of a table that are looked at at once: a table of 30 000 rows and 384 dimensions as a whole.
+PART = 1 << 24
 # Distinct values of a table that was rounded to five bits and less: which rows are alike is chance then.
 ROUNDED = 32
 
@@ -93,10 +95,8 @@ def vocabulary_fit(embeddings: torch.Tensor, vocabulary: Mapping[str, int]) -> F
     pairs = related_pairs(vocabulary, len(embeddings))
     if len(pairs) < MIN_PAIRS:
         return None
-    rows = embeddings.float()
-    # One damaged number would be the mean of its column.
-    mean = rows[(rows.abs().amax(1) <= HUGE)].mean(0)
-    left, right = (_unit(rows[list(side)] - mean) for side in zip(*pairs, strict=True))
+    mean = _mean_row(embeddings)
+    left, right = (_unit(embeddings[list(side)].float() - mean) for side in zip(*pairs, strict=True))
     related = (left * right).sum(1).numpy()
     # Each partner moves on by a fixed step within its part of the vocabulary, so that frequency is the same.
     unrelated = (left * right.roll(7, 0)).sum(1).numpy()
@@ -110,6 +110,22 @@ def vocabulary_fit(embeddings: torch.Tensor, vocabulary: Mapping[str, int]) -> F
             parts.append((int(highest[places[0]]), int(highest[places[-1]]), auc))
     sharp, misfits = float((closer > 0.99).mean()), float((closer < 0.5).mean())
     return Fit(len(pairs), _auc(related, unrelated), tuple(parts), sharp, misfits)
+
+
+def _mean_row(embeddings: torch.Tensor) -> torch.Tensor:
+    """(d,) in float32, of rows without a damaged number, which would be the mean of its column.
+
+    A large table is added up in parts, so that it is never in memory in another precision.
+    """
+    import torch
+
+    total, count = torch.zeros(embeddings.shape[1]), 0
+    for some in torch.split(embeddings, max(1, PART // embeddings.shape[1])):
+        rows = some.float()
+        low, high = torch.aminmax(rows, dim=1)
+        kept = rows[(high <= HUGE) & (low >= -HUGE)]
+        total, count = total + kept.sum(0), count + len(kept)
+    return total / count
 
 
 def fit_findings(checkpoint: Checkpoint, rows: Rows) -> list[Finding]:

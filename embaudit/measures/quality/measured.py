@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -58,6 +58,10 @@ class MeasuredPairs:
         stops = zip(self.firsts.layers, self.seconds.layers, strict=True)
         return [of_pairs(first, second, self.similarity) for first, second in stops]
 
+    def without_layers(self) -> MeasuredPairs:
+        """The same without the vectors after each layer."""
+        return replace(self, firsts=self.firsts.without_layers(), seconds=self.seconds.without_layers())
+
     def score(self, similarities: np.ndarray) -> ResampledScore:
         return self.scorer.spearman(similarities)
 
@@ -101,6 +105,10 @@ class MeasuredCollection:
         """The similarities if the network stopped after its embeddings and each layer; empty if not known."""
         stops = zip(self.queries.layers, self.documents.layers, strict=True)
         return [of_all(asked, known, self.similarity) for asked, known in stops]
+
+    def without_layers(self) -> MeasuredCollection:
+        """The same without the vectors after each layer."""
+        return replace(self, queries=self.queries.without_layers(), documents=self.documents.without_layers())
 
     def score(self, similarities: np.ndarray) -> ResampledScore:
         return self.scorer.ndcg(similarities)

@@ -34,6 +34,10 @@ class Pass:
     vectors: dict[str, np.ndarray]
     layers: tuple[np.ndarray, ...] = ()
 
+    def without_layers(self) -> Pass:
+        """The same as if they had not been asked for; of many layers, they are most of it."""
+        return Pass(self.vectors)
+
     @property
     def served(self) -> np.ndarray:
         return self.vectors[SERVED]
@@ -50,7 +54,8 @@ class EveryWay(Encoder):
         Raises:
             MeasureError: if a vector is not finite.
         """
-        parts: list[tuple[np.ndarray, dict[str, np.ndarray], list[np.ndarray]]] = []
+        named: dict[str, np.ndarray] = {}
+        stops: list[np.ndarray] = []
         for indices, ids, mask in self._batches(sequences):
             last, states = self._states(ids, mask, with_layers=with_layers)
             with torch.inference_mode():
@@ -66,13 +71,17 @@ class EveryWay(Encoder):
                     f"The checkpoint gives NaN or infinity for a text of {len(sequences[indices[row]])} tokens.",
                     next_step="The checkpoint is damaged; in half precision, try --dtype float32.",
                 )
-            parts.append((indices, vectors, layers))
-        back = np.argsort(np.concatenate([indices for indices, _, _ in parts]), kind="stable")
-        named = {name: np.concatenate([vectors[name] for _, vectors, _ in parts])[back] for name in parts[0][1]}
-        stops = tuple(
-            np.concatenate([layers[place] for _, _, layers in parts])[back] for place in range(len(parts[0][2]))
-        )
-        return Pass(named, stops)
+            # Of a decoder of many layers, the states of two batches would be as large as all vectors of all texts.
+            del last, states
+            # Where they belong, so that no vector is in memory twice.
+            if not named:
+                named = {name: _room(len(sequences), rows) for name, rows in vectors.items()}
+                stops = [_room(len(sequences), rows) for rows in layers]
+            for name, all_rows in named.items():
+                all_rows[indices] = vectors[name]
+            for all_rows, rows in zip(stops, layers, strict=True):
+                all_rows[indices] = rows
+        return Pass(named, tuple(stops))
 
     def _states(
         self, ids: torch.Tensor, mask: torch.Tensor, *, with_layers: bool
@@ -120,6 +129,11 @@ class EveryWay(Encoder):
         except (RuntimeError, ValueError):
             pooled = pool(state, mask, self.checkpoint.recipe.pooling, self.checkpoint.prompt.unpooled)
             return np.nan_to_num(pooled.float().cpu().numpy())
+
+
+def _room(texts: int, rows: np.ndarray) -> np.ndarray:
+    """For vectors like these, (B, D), of so many texts."""
+    return np.empty((texts, *rows.shape[1:]), dtype=rows.dtype)
 
 
 def of_pairs(firsts: np.ndarray, seconds: np.ndarray, similarity: str = "cosine") -> np.ndarray:

@@ -1,0 +1,97 @@
+"""Weights that stay in their files: what is read of a mapped file is given back to the system soon after.
+
+transformers maps safetensors files, so a page of one is in memory as soon as it is read, and stays there as long as the
+mapping does. Where each tensor is looked at once (``embaudit check --files``), or copied into another precision (any
+other command), that would be the whole file beside what is computed. The system reads a page again if it must.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import threading
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from pathlib import Path
+
+# Of mapped files, so many bytes may be in memory before they are given back, and how often that is looked at.
+KEPT, SECONDS = 1 << 27, 0.02
+PAGE = 4096
+MADV_DONTNEED = 4
+
+
+@contextmanager
+def giving_back(files: Collection[Path]) -> Iterator[None]:
+    """Keep no more than about ``KEPT`` bytes of these files in memory within the block; does nothing but on Linux.
+
+    A mapping that somebody has written to is left as it is: its pages are no longer the file's.
+    """
+    if sys.platform != "linux" or not files:
+        yield
+        return
+    pages, done = _Pages(files), threading.Event()
+
+    def watch() -> None:
+        while not done.wait(SECONDS):
+            pages.give_back()
+
+    # Libraries that load a whole model ask nobody between two tensors.
+    watcher = threading.Thread(target=watch, name="pages of weight files", daemon=True)
+    outer = _WATCHED.set(pages)
+    watcher.start()
+    try:
+        yield
+    finally:
+        done.set()
+        watcher.join()
+        _WATCHED.reset(outer)
+
+
+def was_read() -> None:
+    """Said after each tensor by whatever looks at many: pages are given back now, not when the thread has its turn."""
+    if (pages := _WATCHED.get()) is not None:
+        pages.give_back()
+
+
+class _Pages:
+    """What of some files is in memory."""
+
+    def __init__(self, files: Collection[Path]) -> None:
+        self.names = {str(path.resolve()) for path in files}
+        # Libraries are mapped files, too.
+        self.others = _of_files()
+        self.lock = threading.Lock()
+        self.libc = ctypes.CDLL(None, use_errno=True)
+        self.libc.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+
+    def give_back(self) -> None:
+        with self.lock, suppress(OSError):
+            if _of_files() - self.others < KEPT:
+                return
+            for start, size in clean_mappings(self.names):
+                self.libc.madvise(start, size, MADV_DONTNEED)
+            # A library may have been loaded meanwhile.
+            self.others = _of_files()
+
+
+_WATCHED: ContextVar[_Pages | None] = ContextVar("watched", default=None)
+
+
+def _of_files() -> int:
+    """Bytes of mapped files in this process's memory."""
+    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[2]) * PAGE
+
+
+def clean_mappings(names: Collection[str]) -> Iterator[tuple[int, int]]:
+    """(address, bytes) of the private mappings of these files that nobody has written to."""
+    found: tuple[int, int] | None = None
+    for line in Path("/proc/self/smaps").read_text(encoding="utf-8", errors="replace").splitlines():
+        first, _, rest = line.partition(" ")
+        if not first.endswith(":"):
+            start, _, end = first.partition("-")
+            words = rest.split(maxsplit=4)
+            is_ours = len(words) == 5 and words[0].endswith("p") and words[4] in names
+            found = (int(start, 16), int(end, 16) - int(start, 16)) if is_ours else None
+        elif first == "Anonymous:" and found is not None and rest.split()[0] == "0":
+            yield found
