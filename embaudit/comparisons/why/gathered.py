@@ -78,6 +78,8 @@ def gather(
     """
     wanted = dict.fromkeys(expected)
     stripped = {" ".join(one.split()): one for one in wanted}
+    # Most texts are told by their first word.
+    first = {one.partition(" ")[0] for one in stripped}
     by_id: dict[str, list[ExpectedRow]] = {}
     by_text: dict[str, list[ExpectedRow]] = {}
     texts: list[str] = []
@@ -96,8 +98,9 @@ def gather(
                     passing.append(batch.start + place)
                 if own in wanted:
                     by_id.setdefault(str(own), []).append(_row(batch, place, where))
-                elif text is not None and (same := stripped.get(" ".join(text.split()))) is not None:
-                    by_text.setdefault(same, []).append(_row(batch, place, where))
+                elif text and _first_word(text) in first:
+                    if (same := stripped.get(" ".join(text.split()))) is not None:
+                        by_text.setdefault(same, []).append(_row(batch, place, where))
             if batch.ids is not None:
                 ids.extend(map(str, batch.ids))
             if batch.texts is not None and characters <= MOST_CHARACTERS:
@@ -110,6 +113,10 @@ def gather(
     rows = {one: tuple(by_id.get(one) or by_text.get(one) or ()) for one in wanted}
     kept = np.array(passing, np.int64) if where else None
     return Gathered(profile, rows, texts if has_texts else None, ids or None, kept)
+
+
+def _first_word(text: str) -> str:
+    return next(iter(text.split(None, 1)), "")
 
 
 def _row(batch: RowBatch, place: int, where: Where) -> ExpectedRow:
