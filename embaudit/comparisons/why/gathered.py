@@ -98,9 +98,8 @@ def gather(
                     passing.append(batch.start + place)
                 if own in wanted:
                     by_id.setdefault(str(own), []).append(_row(batch, place, where))
-                elif text and _first_word(text) in first:
-                    if (same := stripped.get(" ".join(text.split()))) is not None:
-                        by_text.setdefault(same, []).append(_row(batch, place, where))
+                elif text and _first_word(text) in first and (same := stripped.get(" ".join(text.split()))) is not None:
+                    by_text.setdefault(same, []).append(_row(batch, place, where))
             if batch.ids is not None:
                 ids.extend(map(str, batch.ids))
             if batch.texts is not None and characters <= MOST_CHARACTERS:
