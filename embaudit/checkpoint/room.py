@@ -14,7 +14,7 @@ from embaudit.processors import ROOT, control_groups
 
 BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 # What a forward pass and the checks take beside the weights, at most; and as a part of them, for small ones.
-WORK, WORK_SHARE = 400_000_000, 0.25
+WORK, WORK_SHARE = 1_000_000_000, 0.5
 
 
 def require_room(folder: Path, files: list[Path], dtype: str, root: Path | None = None) -> None:
