@@ -103,7 +103,7 @@ def _index(connection: duckdb.DuckDBPyConnection, source: str, vector: str) -> t
                 "",
                 "l2",
                 f"Its index {name} was not used: DuckDB's extension vss is not installed here "
-                "(pip install duckdb-extension-vss). Every row was looked at, by Euclidean distance.",
+                "(pip install 'embaudit[vss]'). Every row was looked at, by Euclidean distance.",
             )
         made = "SELECT metric FROM pragma_hnsw_index_info() WHERE (schema_name, table_name, index_name) = (?, ?, ?)"
         found = connection.execute(made, [schema, table, name]).fetchone()

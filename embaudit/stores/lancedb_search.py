@@ -56,7 +56,8 @@ def search_of_table(
                     for dial in dials:
                         value = settings.get(dial.name, dial.present)
                         if value != dial.present:
-                            getattr(asked, dial.name)(max(value, k) if dial.name == EF else value)
+                            # No narrower than where nothing is said.
+                            getattr(asked, dial.name)(max(value, k + k // 2) if dial.name == EF else value)
                 if where:
                     asked = asked.where(" AND ".join(_test(name, value, names) for name, value in where))
                 found = asked.select({ROW: id_, SCORE: SCORE}).limit(k).to_arrow()

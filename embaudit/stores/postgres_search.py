@@ -217,7 +217,12 @@ def _expression(name: str, real: Mapping[str, str]) -> tuple[str, list[object]]:
     """A column, or what a path leads to in a column of JSON, with the values that this takes."""
     if name in real:
         return quoted(name), []
-    top = max((one for one in real if name.startswith(f"{one}.")), key=len)
+    top = max((one for one in real if name.startswith(f"{one}.")), key=len, default=None)
+    if top is None:
+        raise UsageError(
+            f"The table has no column {name!r}, by which a search could be asked.",
+            next_step="Name columns of the table itself: what --texts brings is known here alone.",
+        )
     return f"({quoted(top)}::jsonb #>> %s::text[])", [name[len(top) + 1 :].split(".")]
 
 

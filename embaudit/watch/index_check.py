@@ -18,7 +18,6 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from embaudit.comparisons.stored.report import dimension_of
 from embaudit.errors import EmbauditError
 from embaudit.keys import content_key
 from embaudit.masking import masked
@@ -242,6 +241,8 @@ def _opened(entry: IndexEntry, held: HeldAgainst) -> Store:
     try:
         return open_store(entry.store, entry.asked_rows)
     except SeveralFit:
+        from embaudit.comparisons.stored.report import dimension_of
+
         return open_store(entry.store, replace(entry.asked_rows, dimension=dimension_of(held.function)))
 
 

@@ -9,8 +9,6 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from embaudit.comparisons.why.lost import ShownResults, heading_of
-from embaudit.comparisons.why.report import look_into
 from embaudit.functions.function import EmbeddingFunction
 from embaudit.golden import read_golden
 from embaudit.intervals import exact_share
@@ -78,6 +76,9 @@ def ask_golden(
     Raises:
         EmbauditError: if the file or the store cannot be read.
     """
+    from embaudit.comparisons.why.lost import ShownResults, heading_of
+    from embaudit.comparisons.why.report import look_into
+
     assert entry.golden is not None
     asked = entry.asked_rows
     store = open_store(entry.store, replace(asked, where=(), dimension=function.dimension))

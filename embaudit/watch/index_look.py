@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from embaudit.comparisons.stored.report import StoredReport, look_at
 from embaudit.finding import Finding
 from embaudit.shown import cut, visible
 from embaudit.stores.opened import embedding
@@ -15,6 +15,9 @@ from embaudit.stores.store import Store
 from embaudit.watch.index_function import HeldAgainst
 from embaudit.watch.index_rows import ROW_NUMBER, RowMarks, only
 from embaudit.watch.index_seen import KnownRow
+
+if TYPE_CHECKING:
+    from embaudit.comparisons.stored.report import StoredReport
 
 # The finding of rows that are not the function's.
 FOREIGN = "other_vectors"
@@ -99,6 +102,8 @@ class IndexNow:
         Args:
             what: these are, as in "of 20 rows added".
         """
+        from embaudit.comparisons.stored.report import look_at
+
         part = only(self.store, chosen, self.marks)
         report = look_at(part, self.held.function, rows=self.rows, seed=self.seed, also=self.also, load=self.held.load)
         said = {one.name: _without_texts(one, what) for one in report.findings if one.level == "problem"}

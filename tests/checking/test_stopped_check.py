@@ -96,7 +96,8 @@ def test_the_command_ends_with_a_verdict(tmp_path: Path) -> None:
     assert any("was stopped" in sentence for sentence in json.loads(output)["not_measured"])
 
 
-@pytest.mark.parametrize("has_base", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("has_base", [False, True])
 def test_weights_are_in_memory_once(has_base: bool, tmp_path: Path) -> None:
     """At every pass, of all models that there are: the weights in float32, or in half precision when those are gone."""
     forget_models()
