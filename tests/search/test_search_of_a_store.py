@@ -205,6 +205,24 @@ def test_a_store_that_cannot_be_asked_is_named(tmp_path: Path) -> None:
     assert "is no store that is searched by itself" in report.line
 
 
+def test_longer_queries_are_cut_as_the_rows_are(tmp_path: Path) -> None:
+    np.save(tmp_path / "queries.npy", VECTORS[:30])
+    cut = VECTORS[:, :20] / np.linalg.norm(VECTORS[:, :20], axis=1, keepdims=True)
+
+    report = looked_at(built("Flat", cut), tmp_path, queries=tmp_path / "queries.npy")
+
+    assert report.queries == (30, "queries, given as vectors, cut to 20 numbers")
+    assert report.verdict == "finds what it holds"
+
+
+def test_shorter_queries_cannot_search(tmp_path: Path) -> None:
+    np.save(tmp_path / "queries.npy", VECTORS[:30, :20])
+
+    report = looked_at(built("Flat", VECTORS), tmp_path, queries=tmp_path / "queries.npy")
+
+    assert problems(report) == {"another_dimension"}
+
+
 def test_queries_may_be_vectors(tmp_path: Path) -> None:
     np.save(tmp_path / "queries.npy", VECTORS[:40] + np.float32(0.01))
 

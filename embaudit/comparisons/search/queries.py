@@ -33,6 +33,11 @@ class Queries:
     def __len__(self) -> int:
         return len(self.vectors)
 
+    def cut(self, dimension: int) -> Queries:
+        """The first numbers of each, as an index of cut vectors is asked (Matryoshka)."""
+        what = f"{self.what}, cut to {dimension:,} numbers"
+        return Queries(np.ascontiguousarray(self.vectors[:, :dimension]), self.rows, self.ids, what)
+
     def first(self, most: int) -> Queries:
         return Queries(self.vectors[:most], self.rows[:most], self.ids[:most], self.what)
 

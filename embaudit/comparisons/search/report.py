@@ -171,6 +171,8 @@ def look_at_search(
     report = SearchReport(store, search, present, target, (0, ""), "" if function is None else function.name, profile)
     if search is not None and profile.dimensions and search.metric:
         ask = _queries(function, texts, vectors, profile.sample, queries)
+        if ask.vectors.shape[1] > profile.dimension:
+            ask = ask.cut(profile.dimension)
         rows = rows or (ROWS_OF_GRAPH if search.is_quick_graph else ROWS)
         report = _measure(report, parts, function, filtered, ask, rows, progress)
     findings = search_findings(report, parts.failed, filtered is not None)
