@@ -72,7 +72,7 @@ def _cannot(report: SearchReport) -> Iterator[Finding]:
     elif profile is not None and report.queries[1].endswith("dimensions"):
         yield Finding(
             "problem",
-            f"The queries that {report.function} encodes have {report.queries[1]}, the store's rows "
+            f"The queries{f' of {report.function}' if report.function else ''} have {report.queries[1]}, the store's rows "
             f"{profile.dimension:,}: it cannot be searched with them.",
             advice="Name the function that built it; embaudit vectors says which one did not.",
             name="another_dimension",
