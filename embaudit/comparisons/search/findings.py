@@ -70,10 +70,11 @@ def _cannot(report: SearchReport) -> Iterator[Finding]:
             "not measured", f"{store.shown} does not say what it ranks by, or by what nobody else does.", name="metric"
         )
     elif profile is not None and report.queries[1].endswith("dimensions"):
+        whose = f" of {report.function}" if report.function else ""
         yield Finding(
             "problem",
-            f"The queries{f' of {report.function}' if report.function else ''} have {report.queries[1]}, the store's rows "
-            f"{profile.dimension:,}: it cannot be searched with them.",
+            f"The queries{whose} have {report.queries[1]}, the store's rows {profile.dimension:,}: it cannot be searched "
+            "with them.",
             advice="Name the function that built it; embaudit vectors says which one did not.",
             name="another_dimension",
             value=float(profile.dimension),
