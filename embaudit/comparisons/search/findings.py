@@ -73,8 +73,8 @@ def _cannot(report: SearchReport) -> Iterator[Finding]:
         whose = f" of {report.function}" if report.function else ""
         yield Finding(
             "problem",
-            f"The queries{whose} have {report.queries[1]}, the store's rows {profile.dimension:,}: it cannot be searched "
-            "with them.",
+            f"The queries{whose} have {report.queries[1]}, the store's rows {profile.dimension:,}: they cannot search "
+            "it.",
             advice="Name the function that built it; embaudit vectors says which one did not.",
             name="another_dimension",
             value=float(profile.dimension),
