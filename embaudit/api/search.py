@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 
+from embaudit.api.rows import opened_first, rows_asked_for, with_filter
 from embaudit.api.switch import QUERY
 from embaudit.comparisons.search.report import QUERIES, RECALL, SearchReport, look_at_search
-from embaudit.comparisons.stored.report import dimension_of
 from embaudit.corpora.load import load_corpus
 from embaudit.draw import Draw
 from embaudit.errors import UsageError
 from embaudit.functions.opened import AskedAs, Given, asked_of, name_of, open_kept
 from embaudit.request import AuditRequest
 from embaudit.stores.opened import open_store
-from embaudit.stores.place import AskedRows, SeveralFit
+from embaudit.stores.place import AskedRows
 
 # Files that hold no texts.
 MATRICES = (".npy", ".npz", ".safetensors", ".pt", ".h5")
@@ -68,14 +68,7 @@ def search(
     return run(
         request,
         str(store),
-        AskedRows(
-            vector,
-            text,
-            id,
-            texts=None if texts is None else Path(texts),
-            part=from_table,
-            where=tuple((name, str(value)) for name, value in (where or {}).items()),
-        ),
+        rows_asked_for(texts, from_table, where, vector=vector, text=text, id=id),
         function=function,
         asked=None if function is None else asked_of([function], api=api, model=model)[0],
         queries=None if queries is None else str(queries),
@@ -108,24 +101,14 @@ def run(
     elif queries is not None:
         draw = Draw(rows=count, seed=request.seed)
         texts = [text.text for text in load_corpus(QUERY, queries, draw=draw).texts]
-    unfiltered = replace(asked_rows, where=())
-    unclear = None
-    try:
-        store = open_store(named, unfiltered)
-    except SeveralFit as error:
-        if function is None:
-            raise
-        unclear = error
+    first = opened_first(named, replace(asked_rows, where=()))
     with ExitStack() as stack:
         opened = None
         if function is not None:
             ways = asked or asked_of([function])[0]
             options = replace(request.load_options, dtype="float32")
             opened = stack.enter_context(open_kept(function, options, ways))
-        if unclear is not None and opened is not None:
-            unfiltered = replace(unfiltered, dimension=dimension_of(opened))
-            store = open_store(named, unfiltered)
-        filtered = open_store(named, replace(unfiltered, where=asked_rows.where)) if asked_rows.where else None
+        store, filtered = with_filter(opened, named, asked_rows, first)
         return look_at_search(
             store,
             opened,

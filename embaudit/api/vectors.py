@@ -8,18 +8,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from embaudit.api.rows import opened_first, opened_for, rows_asked_for
 from embaudit.checkpoint import resolve
 from embaudit.checkpoint.load import describe
 from embaudit.checkpoint.modules import NoTransformer
 from embaudit.comparisons.stored.every_row import check_table, find_foreign
-from embaudit.comparisons.stored.report import SAMPLED, StoredReport, dimension_of, look_at
+from embaudit.comparisons.stored.report import SAMPLED, StoredReport, look_at
 from embaudit.functions.function import EmbeddingFunction
 from embaudit.functions.kept import FOLDER
 from embaudit.functions.opened import AskedAs, Given, asked_of, is_checkpoint, name_of, open_function, open_kept
 from embaudit.request import AuditRequest
 from embaudit.settings import Settings
 from embaudit.stores.opened import open_store
-from embaudit.stores.place import LARGE, AskedRows, SeveralFit
+from embaudit.stores.place import LARGE, AskedRows
 
 Progress = Callable[[str, int, int | None], None]
 
@@ -75,14 +76,14 @@ def vectors(
     return run(
         request if checkpoint is not None else None,
         str(file),
-        AskedRows(
-            vector,
-            text,
-            id,
-            texts=None if texts is None else Path(texts),
-            part=from_table,
+        rows_asked_for(
+            texts,
+            from_table,
+            where,
+            vector=vector,
+            text=text,
+            id=id,
             numbers=numbers,
-            where=tuple((name, str(value)) for name, value in (where or {}).items()),
             allow_pickle=request.allow_pickle,
             most=most_of(whole or every_row or table is not None),
             seed=request.seed,
@@ -129,16 +130,9 @@ def run(
         # Before hours of encoding.
         check_table(table)
     # A place that is wrong is told before a function is opened, which may take a while.
-    index = unclear = None
-    try:
-        index = open_store(file, asked_rows)
-    except SeveralFit as error:
-        unclear = error
     if request is None:
-        if index is None:
-            assert unclear is not None
-            raise unclear
-        return look_at(index, seed=seed, progress=progress)
+        return look_at(open_store(file, asked_rows), seed=seed, progress=progress)
+    index = opened_first(file, asked_rows)
     options = replace(request.load_options, dtype="float32")
     given: list[Given] = [request.checkpoint if function is None else function, *also]
     ways = asked or asked_of(given)
@@ -162,7 +156,7 @@ def run(
             return stack.enter_context(open_kept(given[place], options, ways[place]))
 
         opened = stack.enter_context(open_kept(given[0], options, ways[0]))
-        store = index or open_store(file, replace(asked_rows, dimension=dimension_of(opened)))
+        store = opened_for(opened, file, asked_rows, index)
         return look_at(
             store,
             opened,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from embaudit.comparisons.stored.report import dimension_of
+from embaudit.api.rows import opened_first, rows_asked_for, with_filter
 from embaudit.comparisons.why.lost import ShownResults
 from embaudit.comparisons.why.report import K, WhyReport, look_into
 from embaudit.errors import UsageError
@@ -17,8 +17,7 @@ from embaudit.functions.opened import AskedAs, Given, asked_of, name_of, open_ke
 from embaudit.golden import GoldenQuery, read_golden
 from embaudit.request import AuditRequest
 from embaudit.screening.tokens import read_token_list
-from embaudit.stores.opened import open_store
-from embaudit.stores.place import AskedRows, SeveralFit
+from embaudit.stores.place import AskedRows
 
 Progress = Callable[[str, int, int | None], None]
 
@@ -66,14 +65,7 @@ def why(
     return run(
         request,
         str(store),
-        AskedRows(
-            vector,
-            text,
-            id,
-            texts=None if texts is None else Path(texts),
-            part=from_table,
-            where=tuple((name, str(value)) for name, value in (where or {}).items()),
-        ),
+        rows_asked_for(texts, from_table, where, vector=vector, text=text, id=id),
         golden_of(query, expect, golden),
         function=function,
         asked=asked_of([function], api=api, model=model)[0],
@@ -115,18 +107,11 @@ def run(
     progress: Progress = lambda what, done, total: None,
 ) -> WhyReport:
     """Walk these searches."""
-    unfiltered = replace(asked_rows, where=())
-    store = None
-    # Where several columns or types of numbers fit, the function's dimension may tell which is meant.
-    with suppress(SeveralFit):
-        store = open_store(named, unfiltered)
+    first = opened_first(named, replace(asked_rows, where=()))
     with ExitStack() as stack:
         options = replace(request.load_options, dtype="float32")
         opened = stack.enter_context(open_kept(function, options, asked))
-        if store is None:
-            unfiltered = replace(unfiltered, dimension=dimension_of(opened))
-            store = open_store(named, unfiltered)
-        filtered = open_store(named, replace(unfiltered, where=asked_rows.where)) if asked_rows.where else None
+        store, filtered = with_filter(opened, named, asked_rows, first)
         return look_into(
             store,
             opened,

@@ -1,0 +1,56 @@
+"""What calls on stored vectors share: how rows are asked for, and a store that is opened before its function is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from embaudit.comparisons.stored.report import dimension_of
+from embaudit.functions.function import EmbeddingFunction
+from embaudit.stores.opened import open_store
+from embaudit.stores.place import AskedRows, SeveralFit
+from embaudit.stores.store import Store
+
+
+def rows_asked_for(
+    texts: str | Path | None, from_table: str | None, where: Mapping[str, object] | None, **named: Any
+) -> AskedRows:
+    """What a call's arguments say of how rows are read."""
+    return AskedRows(
+        texts=None if texts is None else Path(texts),
+        part=from_table,
+        where=tuple((name, str(value)) for name, value in (where or {}).items()),
+        **named,
+    )
+
+
+def opened_first(named: str, asked: AskedRows) -> Store | None:
+    """A store, so that a place that is wrong is told before a function is opened, which may take a while.
+
+    None if several columns or types of numbers may be meant, of which a function's dimension may tell the right one.
+    """
+    with suppress(SeveralFit):
+        return open_store(named, asked)
+    return None
+
+
+def opened_for(function: EmbeddingFunction | None, named: str, asked: AskedRows, first: Store | None = None) -> Store:
+    """The store as it was opened first, or by the dimension of a function."""
+    if first is not None:
+        return first
+    return open_store(named, asked if function is None else replace(asked, dimension=dimension_of(function)))
+
+
+def with_filter(
+    function: EmbeddingFunction | None, named: str, asked: AskedRows, first: Store | None
+) -> tuple[Store, Store | None]:
+    """The whole store, and the same with the filter that was asked for; None without one.
+
+    Args:
+        first: the whole one, if it was opened first.
+    """
+    filtered = opened_for(function, named, asked) if asked.where else None
+    return opened_for(function, named, replace(asked, where=()), first), filtered
