@@ -23,9 +23,26 @@ MADV_DONTNEED = 4
 
 @contextmanager
 def giving_back(files: Collection[Path]) -> Iterator[None]:
-    """Keep no more than about ``KEPT`` bytes of these files in memory within the block; does nothing but on Linux.
+    """Keep no more than about ``KEPT`` bytes of these files in memory within the block, looked at by ``was_read``.
 
-    A mapping that somebody has written to is left as it is: its pages are no longer the file's.
+    A mapping that somebody has written to is left as it is: its pages are no longer the file's. Does nothing but on
+    Linux.
+    """
+    if sys.platform != "linux" or not files:
+        yield
+        return
+    outer = _WATCHED.set(_Pages(files))
+    try:
+        yield
+    finally:
+        _WATCHED.reset(outer)
+
+
+@contextmanager
+def giving_back_meanwhile(files: Collection[Path]) -> Iterator[None]:
+    """The same while a library loads a whole model, which asks nobody between two tensors: a thread looks.
+
+    Only where nothing that was read stays mapped: what is written between the thread's look and its call would be lost.
     """
     if sys.platform != "linux" or not files:
         yield
@@ -36,20 +53,17 @@ def giving_back(files: Collection[Path]) -> Iterator[None]:
         while not done.wait(SECONDS):
             pages.give_back()
 
-    # Libraries that load a whole model ask nobody between two tensors.
     watcher = threading.Thread(target=watch, name="pages of weight files", daemon=True)
-    outer = _WATCHED.set(pages)
     watcher.start()
     try:
         yield
     finally:
         done.set()
         watcher.join()
-        _WATCHED.reset(outer)
 
 
 def was_read() -> None:
-    """Said after each tensor by whatever looks at many: pages are given back now, not when the thread has its turn."""
+    """Said after each tensor by whatever looks at many, in the thread that alone uses them: nobody writes meanwhile."""
     if (pages := _WATCHED.get()) is not None:
         pages.give_back()
 
@@ -61,12 +75,11 @@ class _Pages:
         self.names = {str(path.resolve()) for path in files}
         # Libraries are mapped files, too.
         self.others = _of_files()
-        self.lock = threading.Lock()
         self.libc = ctypes.CDLL(None, use_errno=True)
         self.libc.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
 
     def give_back(self) -> None:
-        with self.lock, suppress(OSError):
+        with suppress(OSError):
             if _of_files() - self.others < KEPT:
                 return
             for start, size in clean_mappings(self.names):

@@ -19,7 +19,7 @@ from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any
 
 from embaudit.checkpoint.files import is_pickle, weight_files
-from embaudit.checkpoint.mapped import giving_back, was_read
+from embaudit.checkpoint.mapped import giving_back, giving_back_meanwhile, was_read
 from embaudit.checkpoint.room import require_room
 from embaudit.checkpoint.settings import TransformerSettings
 from embaudit.checkpoint.tensors import stored_tensors
@@ -96,11 +96,12 @@ def load_model(
     """
     # The hashes are only part of the cache key: files that changed under the same path are read again.
     # In the precision that they are stored in, weights stay mapped: the system needs no memory of its own for them.
-    is_copied = stored_dtype(folder) != dtype
-    if is_copied:
+    stored = stored_dtype(folder)
+    if stored != dtype:
         require_room(folder, weight_files(folder), dtype)
-    # A stranger's code may write into what is mapped.
-    with giving_back(weight_files(folder) if is_copied and not trust_remote_code else ()):
+    # Of files in several precisions some tensors stay mapped, and a stranger's code may write into any.
+    is_all_copied = bool(stored) and stored != dtype and not trust_remote_code
+    with giving_back_meanwhile(weight_files(folder) if is_all_copied else ()):
         model, report = _read_model(folder, dtype, allow_pickle, trust_remote_code, overrides)
     require_whole(folder, model, report)
     return model.to(device).eval()

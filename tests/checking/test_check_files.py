@@ -6,7 +6,10 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -21,8 +24,9 @@ from embaudit.checking.files_only import check_files
 from embaudit.checking.verdict import FILES_ONLY, verdict_of
 from embaudit.checkpoint import LoadOptions, load_checkpoint
 from embaudit.checkpoint import mapped as mapping
+from embaudit.checkpoint import model as loading
 from embaudit.checkpoint.load import load_from_files
-from embaudit.checkpoint.mapped import clean_mappings, giving_back, was_read
+from embaudit.checkpoint.mapped import clean_mappings, giving_back, giving_back_meanwhile, was_read
 from embaudit.errors import UsageError
 from embaudit.finding import Finding
 from embaudit.measures.integrity.integrity import integrity_findings
@@ -205,14 +209,16 @@ def in_memory(file: Path) -> int:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_pages_that_were_read_are_given_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Unless somebody has written to them: they are no longer the file's."""
+    """Unless somebody has written to them: they are no longer the file's. And by nobody but the thread that reads."""
     monkeypatch.setattr(mapping, "KEPT", 1 << 20)
     file = tmp_path / WEIGHTS
     save_file({"x": torch.arange(1 << 21, dtype=torch.float32)}, file)
     with safe_open(file, framework="pt") as opened:
         tensor = opened.get_tensor("x")
     names = {str(file.resolve())}
+    threads = threading.active_count()
     with giving_back([file]):
+        assert threading.active_count() == threads
         total = float(tensor.double().sum())
         was_read()
         assert in_memory(file) < 1 << 20
@@ -222,3 +228,49 @@ def test_pages_that_were_read_are_given_back(tmp_path: Path, monkeypatch: pytest
         assert not list(clean_mappings(names))
         was_read()
         assert float(tensor[5]) == -1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_pages_are_given_back_while_a_library_loads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And nobody looks any more once it has, when what is mapped may be written to."""
+    monkeypatch.setattr(mapping, "KEPT", 1 << 20)
+    file = tmp_path / WEIGHTS
+    save_file({"x": torch.arange(1 << 21, dtype=torch.float32)}, file)
+    with safe_open(file, framework="pt") as opened:
+        tensor = opened.get_tensor("x")
+    with giving_back_meanwhile([file]):
+        assert float(tensor[:100].sum()) == 4950
+        tensor.double()
+        end = time.monotonic() + 30
+        while in_memory(file) >= 1 << 20 and time.monotonic() < end:
+            threading.Event().wait(0.01)
+        assert in_memory(file) < 1 << 20
+    assert "pages of weight files" not in {thread.name for thread in threading.enumerate()}
+
+
+@pytest.mark.parametrize(
+    ("stored", "asked", "is_trusted", "is_watched"),
+    [
+        ("bfloat16", "float32", False, True),
+        ("float32", "float32", False, False),
+        # Some tensors stay mapped, and so may be written to between a look and what is done about it.
+        ("both", "float32", False, False),
+        ("bfloat16", "float32", True, False),
+    ],
+)
+def test_pages_are_given_back_meanwhile_only_where_all_is_copied(
+    stored: str, asked: str, is_trusted: bool, is_watched: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stored_as(tensors: Tensors) -> Tensors:
+        names = set(tensors) if stored == "bfloat16" else {LAYER} if stored == "both" else set()
+        return {name: tensor.bfloat16() if name in names else tensor for name, tensor in tensors.items()}
+
+    folder, watched = bert(tmp_path / "m", stored_as), list[Path]()
+
+    def kept(files: Collection[Path]) -> AbstractContextManager[None]:
+        watched.extend(files)
+        return giving_back_meanwhile(files)
+
+    monkeypatch.setattr(loading, "giving_back_meanwhile", kept)
+    loading.load_model(folder, "weights", "config", "cpu", asked, False, is_trusted)
+    assert bool(watched) == is_watched
