@@ -15,6 +15,7 @@ from embaudit.checking.files_only import check_files
 from embaudit.checking.served import check_served
 from embaudit.checkpoint.modules import NoTransformer
 from embaudit.comparisons.served.quality import Asking
+from embaudit.corpora.golden import load_golden
 from embaudit.corpora.judged import load_judged
 from embaudit.corpora.load import load_corpus
 from embaudit.errors import CheckpointError, UsageError
@@ -22,7 +23,15 @@ from embaudit.functions.kept import cost_line
 from embaudit.functions.opened import AS_IT_IS, AskedAs, Given, Told, asked_of, is_checkpoint, name_of, open_kept
 from embaudit.functions.pipeline import is_pipeline, open_pipeline
 from embaudit.loading import PROMPTS
-from embaudit.measures.quality.material import FEW, Material, MaterialLimits, sample_material, user_material
+from embaudit.measures.quality.material import (
+    FEW,
+    Collection,
+    Material,
+    MaterialLimits,
+    golden_of,
+    sample_material,
+    user_material,
+)
 from embaudit.request import AuditRequest
 
 if TYPE_CHECKING:
@@ -40,6 +49,8 @@ def check(
     model: str | None = None,
     pairs: Sequence[str | Path] = (),
     data: Sequence[str | Path] = (),
+    golden: str | Path | None = None,
+    corpus: str | Path | None = None,
     files_only: bool = False,
     **settings: Any,
 ) -> CheckReport:
@@ -54,6 +65,8 @@ def check(
         model: its name at the endpoint, if that serves several.
         pairs: files of scored pairs, a data set each; by default, the embedded sample.
         data: folders of judged queries in BEIR's layout; by default, the embedded sample.
+        golden: a file of golden queries (docs/why.md) that should find texts of the corpus, by id or text.
+        corpus: those texts: a file, a folder or a data set on the hub.
         files_only: only look at files, settings, tokenizer and weights, and run nothing: for a checkpoint of any size,
             in the time of reading it. The verdict is then never that nothing was found wrong.
         settings: how it is loaded: device, pooling, max_length, prompt, query_prompt, document_prompt, allow_pickle,
@@ -64,8 +77,13 @@ def check(
             cannot be loaded is a result.
     """
     if files_only:
-        require_files_alone(base=base is not None, pairs=pairs, data=data)
-    material = given_material([Path(path) for path in pairs], [Path(path) for path in data])
+        require_files_alone(base=base is not None, pairs=pairs, data=data, golden=golden)
+    material = given_material(
+        [Path(path) for path in pairs],
+        [Path(path) for path in data],
+        golden=None if golden is None else Path(golden),
+        corpus=None if corpus is None else str(corpus),
+    )
     with ExitStack() as stack:
         given = checkpoint
         if is_pipeline(checkpoint) and str(getattr(checkpoint, "backend", "torch")) == "torch":
@@ -95,20 +113,36 @@ def _folder(checkpoint: str | Path | SentenceTransformer, stack: ExitStack) -> s
     return folder
 
 
-def given_material(pairs: Sequence[Path], data: Sequence[Path], limits: MaterialLimits = FEW) -> Material:
-    """The user's texts; the embedded sample's for what is not given.
+def given_material(
+    pairs: Sequence[Path],
+    data: Sequence[Path],
+    limits: MaterialLimits = FEW,
+    *,
+    golden: Path | None = None,
+    corpus: str | None = None,
+) -> Material:
+    """The user's texts; the embedded sample's for what is not given. Golden queries and their corpus come besides.
 
     Raises:
         CorpusError: if a file cannot be read.
+        UsageError: if one of golden queries and corpus is given without the other, or they do not belong together.
     """
     sample = sample_material()
+    if (golden is None) != (corpus is None):
+        lacking, given_one = ("--corpus TEXTS", golden) if corpus is None else ("--golden FILE", corpus)
+        raise UsageError(
+            f"{given_one} alone asks nothing: golden queries and the texts that they should find are given together.",
+            next_step=f"Give {lacking}, too.",
+        )
+    asked = () if golden is None or corpus is None else (golden_of(load_golden(golden, corpus)),)
     if not pairs and not data:
-        return sample
+        return replace(sample, golden=asked)
     given = user_material(
         [load_corpus("sts", str(path)) for path in pairs], [load_judged(str(folder)) for folder in data], limits
     )
     return replace(
         given,
+        golden=asked,
         pairs=given.pairs if pairs else sample.pairs,
         collections=given.collections if data else sample.collections,
     )
@@ -156,11 +190,12 @@ def run(
     asking = Asking(query or every, document or every, every)
     if most_texts is not None:
         material = within(material, most_texts)
+    judged = (*material.collections, *material.golden)
     with open_kept(given, request.load_options, asked, told) as opened:
         sent = [
             *(text for pairs in material.pairs for text in asking.texts([*pairs.firsts, *pairs.seconds])),
-            *(text for some in material.collections for text in asking.queries(some.queries)),
-            *(text for some in material.collections for text in asking.documents(some.documents)),
+            *(text for some in judged for text in asking.queries(some.queries)),
+            *(text for some in judged for text in asking.documents(some.documents)),
         ]
         say(cost_line(opened, sent, "and some hundred made-up and changed ones"))
         return check_served(opened, material, asking)
@@ -199,15 +234,18 @@ def _check_files(request: AuditRequest, given: Given, say: Callable[[str], None]
 def within(material: Material, most: int) -> Material:
     """Its first pairs, and first queries and documents, that are no more texts than so many altogether."""
     sizes = [2 * len(pairs.scores) for pairs in material.pairs]
-    sizes += [len(one.queries) + len(one.documents) for one in material.collections]
+    sizes += [len(one.queries) + len(one.documents) for one in (*material.collections, *material.golden)]
     share = min(1.0, most / max(1, sum(sizes)))
     return replace(
         material,
         pairs=tuple(pairs.first(int(len(pairs.scores) * share)) for pairs in material.pairs),
-        collections=tuple(
-            one.first(int(len(one.queries) * share), int(len(one.documents) * share))[0] for one in material.collections
-        ),
+        collections=tuple(_part(one, share) for one in material.collections),
+        golden=tuple(_part(one, share) for one in material.golden),
     )
+
+
+def _part(one: Collection, share: float) -> Collection:
+    return one.first(int(len(one.queries) * share), int(len(one.documents) * share))[0]
 
 
 def _check_pipeline(request: AuditRequest, material: Material, base: str | None, refused: NoTransformer) -> CheckReport:

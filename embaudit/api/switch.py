@@ -15,20 +15,19 @@ from embaudit.comparisons.switch.material import MIN_DOCUMENTS
 from embaudit.comparisons.switch.switch import ROWS, Progress, SwitchReport, switch_functions
 from embaudit.comparisons.switch.verdict import HOLDS
 from embaudit.corpora.catalog import CorpusSpec
+from embaudit.corpora.golden import DOCUMENT, load_golden
 from embaudit.corpora.load import load_corpus
 from embaudit.draw import Draw
 from embaudit.errors import CheckpointError, CorpusError, UsageError
 from embaudit.functions.function import EmbeddingFunction
 from embaudit.functions.kept import cost_line
 from embaudit.functions.opened import AS_IT_IS, AskedAs, Given, Told, asked_of, is_checkpoint, name_of, open_kept
-from embaudit.golden import GoldenQuery, read_golden
-from embaudit.measures.quality.material import SAMPLE, Collection, MaterialLimits, ScoredPairs
+from embaudit.measures.quality.material import SAMPLE, MaterialLimits, ScoredPairs, golden_of
 from embaudit.request import AuditRequest
 
 # Read of what is given: what two small checkpoints encode in minutes, and enough for a bridge.
 TEXTS, QUERIES = 2_000, 300
 SEED = 0
-DOCUMENT = CorpusSpec("texts", "texts", "texts of the index", "passages.jsonl", (), joins_title=True, beir="corpus")
 QUERY = CorpusSpec(
     "queries", "texts", "queries", "queries.jsonl", (), text_fields=("query", "text", "question"), beir="queries"
 )
@@ -208,7 +207,8 @@ def switch_material(
     if corpus is not None and (queries is not None or golden is None):
         searches.append(_unjudged(corpus, queries, texts))
     if corpus is not None and golden is not None:
-        searches.append(golden_texts(corpus, golden, texts))
+        searches.append(SearchTexts(golden_of(load_golden(golden, corpus), texts)))
+        _require_enough(searches[-1], corpus)
     own = [one for one in given.pairs if one.name != SAMPLE]
     # What is given comes first: the verdict's line takes the first cut-off.
     return SwitchMaterial((*own, *(one for one in given.pairs if one not in own)), tuple(searches), given.missing)
@@ -222,42 +222,6 @@ def _unjudged(corpus: str, queries: str | None, texts: int) -> SearchTexts:
     found = SearchTexts.of(documents.source, [text.text for text in documents.texts], asked)
     _require_enough(found, corpus)
     return found
-
-
-def golden_texts(corpus: str, golden: Path, texts: int) -> SearchTexts:
-    """Golden queries with the texts that they should find, and others of the corpus up to a number.
-
-    Raises:
-        UsageError: if a query should find what is no text of the corpus.
-    """
-    cases = read_golden(golden)
-    known = load_corpus(DOCUMENT, corpus)
-    by_name: dict[str, str] = {}
-    for text in known.texts:
-        by_name.setdefault(" ".join(text.text.split()), text.text)
-    by_name |= {text.external_id: text.text for text in known.texts if text.external_id}
-    answers = [[by_name[one] for one in _names(case) if one in by_name] for case in cases]
-    if lacking := [case for case, found in zip(cases, answers, strict=True) if not found]:
-        raise UsageError(
-            f"{len(lacking):,} of {len(cases):,} golden queries of {golden} expect no id or text of {known.source}: "
-            f"{lacking[0].expected[0]!r} first.",
-            next_step="Give the texts of the index that they belong to, with their ids.",
-        )
-    drawn = load_corpus(DOCUMENT, corpus, draw=Draw(rows=texts, seed=SEED))
-    wanted = [text for found in answers for text in found]
-    found = SearchTexts.of(f"{golden} in {known.source}", [*wanted, *(text.text for text in drawn.texts)], None)
-    documents = found.collection.documents
-    place = {text: number for number, text in enumerate(documents)}
-    relevant = tuple({place[text]: 1.0 for text in texts_} for texts_ in answers)
-    own = tuple(frozenset({place[case.query]} if case.query in place else ()) for case in cases)
-    collection = Collection(found.collection.name, tuple(case.query for case in cases), documents, relevant, own)
-    result = SearchTexts(collection, is_golden=True)
-    _require_enough(result, corpus)
-    return result
-
-
-def _names(case: GoldenQuery) -> list[str]:
-    return [name for one in case.expected for name in (one, " ".join(one.split()))]
 
 
 def _require_enough(found: SearchTexts, source: str) -> None:

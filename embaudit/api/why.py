@@ -11,10 +11,10 @@ from typing import Any
 from embaudit.api.rows import opened_first, rows_asked_for, with_filter
 from embaudit.comparisons.why.lost import ShownResults
 from embaudit.comparisons.why.report import K, WhyReport, look_into
+from embaudit.corpora.golden import GoldenQuery, read_golden
 from embaudit.errors import UsageError
 from embaudit.functions.function import EmbeddingFunction
 from embaudit.functions.opened import AskedAs, Given, asked_of, name_of, open_kept
-from embaudit.golden import GoldenQuery, read_golden
 from embaudit.request import AuditRequest
 from embaudit.screening.tokens import read_token_list
 from embaudit.stores.place import AskedRows

@@ -23,8 +23,7 @@ from embaudit.measures.integrity.integrity import integrity_findings
 from embaudit.measures.integrity.numerics import InFloat32, full_findings, half_findings
 from embaudit.measures.integrity.tables import TOKENIZER
 from embaudit.measures.quality.material import Material, sample_material
-from embaudit.measures.quality.measured import Measured
-from embaudit.measures.quality.quality import quality_findings
+from embaudit.measures.quality.quality import QualityReport, no_figures, quality_findings
 
 # The parts, in the words of whoever stopped before them; half precision is a part of numerics, and last without a base.
 PARTS = {
@@ -193,7 +192,7 @@ class _Parts:
         Args:
             loaded: the checkpoint, which is taken out: it is in memory while a part needs it.
         """
-        exact, measured, checkpoint = self._in_full(Encoder(loaded.pop()))
+        exact, quality, checkpoint = self._in_full(Encoder(loaded.pop()))
         if checkpoint is None:
             # Half precision comes last: the weights are in memory once.
             forget_models()
@@ -201,7 +200,7 @@ class _Parts:
             self.found["numerics"] += guarded("numerics", lambda: half_findings(exact, self.options))
         self.left.pop("halves")
         if checkpoint is not None:
-            self._beside_base(checkpoint, measured)
+            self._beside_base(checkpoint, quality)
 
     def stopped(self) -> Finding:
         """What was not measured because somebody stopped the check."""
@@ -218,7 +217,7 @@ class _Parts:
         self.found[part] = guarded(called or part, check)
         self.left.pop(part)
 
-    def _in_full(self, encoder: Encoder) -> tuple[InFloat32 | None, list[Measured], Checkpoint | None]:
+    def _in_full(self, encoder: Encoder) -> tuple[InFloat32 | None, QualityReport, Checkpoint | None]:
         """What is read in float32; what half precision and a base are held against, and the checkpoint for the base."""
         checkpoint = encoder.checkpoint
         self._run("integrity", lambda: integrity_findings(checkpoint))
@@ -247,27 +246,28 @@ class _Parts:
         self._run("numerics", in_full)
         return exact[0]
 
-    def _quality(self, encoder: Encoder) -> list[Measured]:
-        measured: list[Measured] = []
+    def _quality(self, encoder: Encoder) -> QualityReport:
+        reports = [QualityReport((), no_figures())]
         is_broken = any(finding.level == "problem" and finding.name in TOKENIZER for finding in self.findings)
 
         def quality() -> list[Finding]:
             report = quality_findings(encoder, self.material, tokenizer_is_broken=is_broken)
             self.figures.update(report.figures)
-            measured.extend(report.measured)
+            reports.append(report)
             return list(report.findings)
 
         self._run("quality", quality)
-        return measured
+        return reports[-1]
 
-    def _beside_base(self, checkpoint: Checkpoint, measured: list[Measured]) -> None:
+    def _beside_base(self, checkpoint: Checkpoint, quality: QualityReport) -> None:
         base = self.base
         assert base is not None
         so_far = verdict_of(self.findings).so_far
         self.progress(f"{self.reference}: {so_far} What has changed against {base} comes next.")
 
         def beside_base() -> list[Finding]:
-            report = change_report(checkpoint, load_checkpoint(base, self.options), sample_material(), measured)
+            other = load_checkpoint(base, self.options)
+            report = change_report(checkpoint, other, sample_material(), quality.measured, quality.golden)
             self.figures["change"] = report.figures
             return report.findings
 

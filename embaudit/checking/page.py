@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from embaudit.comparisons.change.page import against_base
 from embaudit.document import Column, Estimate, Page, Section, Table, Value
+from embaudit.measures.quality.scores import FOUND
+from embaudit.shown import cut
 
 if TYPE_CHECKING:
     from embaudit.checking.check import CheckReport
+
+LONGEST = 90
 
 
 def check_page(report: CheckReport) -> Page:
@@ -39,6 +43,17 @@ def _sections(report: CheckReport) -> Iterator[Section]:
             rows.append((name, "", _estimate(baseline["score"]), _estimate(baseline["gain"])))
     if rows:
         yield Section("Scores", [Table(columns, rows)])
+    for one in (one for one in data if one.get("ranks")):
+        yield from _lost(one)
+
+
+def _lost(golden: dict[str, Any]) -> Iterator[Section]:
+    """The golden queries of a data set that find none of their answers, the farthest first."""
+    lost = sorted((one for one in golden["ranks"] if one["rank"] > FOUND), key=lambda one: -int(one["rank"]))
+    columns = Column("query", is_prose=True), Column("rank", ","), Column("should find", is_prose=True)
+    rows = [(cut(one["query"], LONGEST), one["rank"], cut(one["expected"], LONGEST)) for one in lost]
+    if rows:
+        yield Section(f"Not found among the first {FOUND}: {golden['name']}", [Table(columns, rows)])
 
 
 def _estimate(figure: dict[str, float | None]) -> Estimate:

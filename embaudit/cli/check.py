@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from embaudit.cli.endpoints import MATERIAL_LEAVES, AskedOptions, asks_functions, say, time_left
-from embaudit.cli.options import CHECKPOINT_FIELDS, material_options, request_options
+from embaudit.cli.options import CHECKPOINT_FIELDS, golden_options, material_options, request_options
 from embaudit.cli.printed import Shown, ends_in_page
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     "read.",
 )
 @material_options
+@golden_options
 @click.option(
     "--max-texts",
     type=click.IntRange(min=20),
@@ -42,6 +43,8 @@ def check(
     files_only: bool,
     pairs: tuple[Path, ...],
     data: tuple[Path, ...],
+    golden: Path | None,
+    corpus: str | None,
     asked: AskedOptions,
     max_texts: int | None,
     shown: Shown,
@@ -60,11 +63,11 @@ def check(
     from embaudit.api.check import given_material, require_files_alone, run
 
     if files_only:
-        require_files_alone(base=base, pairs=pairs, data=data)
+        require_files_alone(base=base, pairs=pairs, data=data, golden=golden)
     asked.say_that_texts_leave([request.checkpoint], *MATERIAL_LEAVES)
     report = run(
         request,
-        given_material(pairs, data),
+        given_material(pairs, data, golden=golden, corpus=corpus),
         base,
         asked=asked.of(request.checkpoint)[0],
         most_texts=max_texts,

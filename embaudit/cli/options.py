@@ -62,6 +62,18 @@ material_options = together(
 )
 
 
+# ``golden`` and ``corpus``: searches that people keep, and what they should find.
+golden_options = together(
+    click.option(
+        "--golden",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help="Golden queries (CSV or JSON lines with query and expect) that should find texts of --corpus.",
+    ),
+    click.option("--corpus", metavar="SOURCE", help="Texts for --golden: a file, a folder, or hub:owner/name."),
+)
+
+
 def request_options(*fields: str, argument: str = "CHECKPOINT", **help_texts: str) -> Callable[[Command], Command]:
     """Options for these fields of an audit request, and CHECKPOINT; the command receives a ``request``.
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from embaudit.checkpoint import TextKind
+from embaudit.corpora.golden import GOLDEN, GOLDEN_QUERIES
 from embaudit.corpora.judged import DOCUMENTS, QUERIES, label_of, own_of, relevant_of
 from embaudit.downstream.classification import Classification
 from embaudit.downstream.clustering import Clustering
@@ -34,6 +35,8 @@ from embaudit.steps.step import Outputs, step
 MATERIAL_SCHEMA = {"side": "string", "place": "int64", "text": "string", "label": "string", "tokens": "int64"}
 VECTOR_SCHEMA = {"place": "int64", "vector": "binary"}
 Material = LabelledTexts | Judgements | GradedPairs
+# The corpora of documents, and those of their queries.
+QUERIES_OF = {DOCUMENTS: QUERIES, GOLDEN: GOLDEN_QUERIES}
 # Increase this when other texts are picked.
 VERSION = 2
 
@@ -80,8 +83,8 @@ def sides_of(material: Staged) -> list[str]:
 
 
 def corpora_of(name: str, ingested: Mapping[str, StagedCorpus]) -> list[StagedCorpus]:
-    """The staged corpora that a task reads: a retrieval collection comes with its queries."""
-    return [ingested[one] for one in ((name, QUERIES) if name == DOCUMENTS else (name,))]
+    """The staged corpora that a task reads: documents come with their queries."""
+    return [ingested[one] for one in (name, QUERIES_OF.get(name, "")) if one]
 
 
 def notes_of(run: Run, corpora: Sequence[StagedCorpus], material: Staged, settings: DownstreamSettings) -> list[Staged]:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from embaudit.corpora import Corpus, load_corpus
+from embaudit.corpora.golden import GOLDEN, load_golden_folder
 from embaudit.corpora.judged import DOCUMENTS, load_judged
 from embaudit.draw import Draw, pair_text
 from embaudit.errors import StorageError
@@ -21,13 +22,14 @@ from embaudit.steps.tables import CorpusRow, TextPairRow, TextRow
 
 
 def stage_source(name: str, source: str, staging: str, draw: Draw | None = None) -> list[StagedCorpus]:
-    """Read and stage what a name stands for: a corpus; of a retrieval collection, the documents and then the queries.
+    """Read and stage what a name stands for: a corpus; of a collection, the documents and then the queries.
 
     Args:
-        draw: the rows to keep of a larger source; None: all. A retrieval collection is kept whole.
+        draw: the rows to keep of a larger source; None: all. A retrieval collection, and that of golden queries, is
+            kept whole.
     """
-    if name == DOCUMENTS:
-        judged = load_judged(source)
+    if name in (DOCUMENTS, GOLDEN):
+        judged = load_judged(source) if name == DOCUMENTS else load_golden_folder(source)
         return [stage_corpus(corpus, staging) for corpus in (judged.documents, judged.queries)]
     return [stage_corpus(load_corpus(name, source, draw=draw), staging)]
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from embaudit.corpora.golden import read_golden
 from embaudit.functions.function import EmbeddingFunction
-from embaudit.golden import read_golden
 from embaudit.intervals import exact_share
 from embaudit.shown import cut, quoted
 from embaudit.stores.opened import open_store

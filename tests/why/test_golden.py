@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from embaudit.api.switch import golden_texts
-from embaudit.comparisons.switch.golden import golden_changes
 from embaudit.comparisons.switch.material import OldAndNew, SwitchedSearch
-from embaudit.errors import EmbauditError, UsageError
-from embaudit.golden import GoldenQuery, read_golden
-from embaudit.measures.quality.material import Collection
+from embaudit.errors import CorpusError, EmbauditError, UsageError
+from embaudit.corpora.golden import GoldenQuery, load_golden, load_golden_folder, read_golden
+from embaudit.measures.quality.golden import GoldenChanges
+from embaudit.measures.quality.material import Collection, golden_of
 
 WANTED = [GoldenQuery("first query", ("a", "b")), GoldenQuery("second, with a comma", ("7",))]
 FORMS = {
@@ -73,10 +73,12 @@ def test_queries_are_lost_and_won_by_name() -> None:
     turned = ahead.copy()
     turned[0, 3], turned[1, 4] = 0.05, 1
     answers = ({3: 1.0}, {4: 1.0}, {5: 1.0})
-    collection = Collection("golden", ("lost", "won", "same"), tuple(f"text {n}" for n in range(24)), answers)
-    search = SwitchedSearch(collection, OldAndNew(ahead, turned), OldAndNew(documents, documents), is_golden=True)
+    collection = Collection(
+        "golden", ("lost", "won", "same"), tuple(f"text {n}" for n in range(24)), answers, is_golden=True
+    )
+    search = SwitchedSearch(collection, OldAndNew(ahead, turned), OldAndNew(documents, documents))
 
-    changes = golden_changes(search)
+    changes = GoldenChanges.of(collection, *search.scores)
 
     assert [(one.query, one.old, one.new) for one in changes.ranks] == [("lost", 1, 24), ("won", 24, 1), ("same", 1, 1)]
     assert [one.query for one in changes.lost] == ["lost"]
@@ -92,11 +94,15 @@ def test_answers_are_found_by_id_or_text_and_else_named(tmp_path: Path) -> None:
     corpus.write_text("\n".join(lines), encoding="utf-8")
     golden.write_text("query,expect\nby id,d55\nby text,a text with number 3 in it\n", encoding="utf-8")
 
-    found = golden_texts(str(corpus), golden, 25)
+    found = golden_of(load_golden(golden, str(corpus)), 25)
 
-    named = [found.collection.documents[next(iter(grades))] for grades in found.collection.relevant]
+    named = [found.documents[next(iter(grades))] for grades in found.relevant]
     assert named == ["a text with number 55 in it", "a text with number 3 in it"]
-    assert 25 <= len(found.collection.documents) <= 27
+    assert len(found.documents) == 25
+    assert golden_of(load_golden_folder(str(tmp_path)), 25) == replace(found, name=f"{golden} in {tmp_path}")
     golden.write_text("query,expect\nby id,d99\n", encoding="utf-8")
     with pytest.raises(UsageError, match=r"1 of 1 golden queries .* 'd99' first"):
-        golden_texts(str(corpus), golden, 25)
+        load_golden(golden, str(corpus))
+    golden.unlink()
+    with pytest.raises(CorpusError, match=r"none of golden\.csv"):
+        load_golden_folder(str(tmp_path))

@@ -9,7 +9,7 @@ from typing import Any
 from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.comparisons.change.cut_off import cut_off_findings, measure_cut_off
 from embaudit.comparisons.change.declared import compare_declared, declared_findings
-from embaudit.comparisons.change.gains import Beside, gain_findings, measure_beside
+from embaudit.comparisons.change.gains import Beside, gain_findings, measure_beside, of_base
 from embaudit.comparisons.change.rows import row_findings
 from embaudit.comparisons.change.tensors import TensorChange
 from embaudit.comparisons.change.tokens import Tokens, compare_tokens, token_findings
@@ -24,6 +24,7 @@ from embaudit.comparisons.change.vectors import (
 from embaudit.comparisons.change.weight_findings import weight_findings
 from embaudit.comparisons.change.weights import WeightChange, compare_weights
 from embaudit.finding import Finding, guarded
+from embaudit.measures.quality.golden import GoldenChanges, MeasuredGolden
 from embaudit.measures.quality.material import Material
 from embaudit.measures.quality.measured import Measured, as_json
 
@@ -43,7 +44,11 @@ class ChangeReport:
 
 
 def change_report(
-    tuned: Checkpoint, base: Checkpoint, sample: Material, measured: Sequence[Measured] = ()
+    tuned: Checkpoint,
+    base: Checkpoint,
+    sample: Material,
+    measured: Sequence[Measured] = (),
+    golden: Sequence[MeasuredGolden] = (),
 ) -> ChangeReport:
     """Compare weights, tokens, declarations, vectors, scores and scale; a part that fails is said and raises nothing.
 
@@ -52,6 +57,7 @@ def change_report(
         base: what it was made from, or its previous revision.
         sample: pairs and collections on which a loss is one of what the base knows in general.
         measured: what was measured of the tuned checkpoint already; data sets that are not the sample's are the user's.
+        golden: golden queries with its vectors.
 
     Raises:
         torch.OutOfMemoryError: if the device's memory is too small.
@@ -99,6 +105,14 @@ def change_report(
         return cut_off_findings(found)
 
     of_tokens_found = guarded("tokens_beside_the_base", of_tokens)
+
+    def of_golden() -> list[Finding]:
+        changes = [
+            GoldenChanges.of(one.collection, of_base(base, one).similarities(), one.similarities()) for one in golden
+        ]
+        report.figures["golden"] = [one.as_json() for one in changes]
+        return [one.between("the base", "It").finding("golden_beside_the_base") for one in changes]
+
     report.findings += guarded("weights_beside_the_base", of_weights)
     report.findings += of_tokens_found
     report.findings += guarded("declarations_beside_the_base", of_declarations)
@@ -109,6 +123,7 @@ def change_report(
             "gains_over_the_base", lambda: gain_findings(beside, is_tuned=_changed(weights) != "nothing")
         )
         report.findings += guarded("scale_beside_the_base", of_cut_offs)
+    report.findings += guarded("golden_beside_the_base", of_golden)
     return report
 
 

@@ -72,7 +72,7 @@ def measure_beside(tuned: Checkpoint, base: Checkpoint, measured: Sequence[Measu
     ours += [measure_pairs(tuned, pairs) for pairs in sample.pairs if pairs not in data]
     ours += [measure_collection(tuned, collection) for collection in sample.collections if collection not in data]
     return [
-        Beside(one, _of_base(base, one), is_given=not _is_of(one, sample))
+        Beside(one, of_base(base, one), is_given=not _is_of(one, sample))
         for one in sorted(ours, key=lambda one: _is_of(one, sample))
     ]
 
@@ -81,7 +81,7 @@ def _is_of(one: Measured, sample: Material) -> bool:
     return one.pairs in sample.pairs if isinstance(one, MeasuredPairs) else one.collection in sample.collections
 
 
-def _of_base(base: Checkpoint, one: Measured) -> Measured:
+def of_base(base: Checkpoint, one: Measured) -> Measured:
     """The same data set with the base's vectors: its scorer, and so its resamples, are shared."""
     similarity = declared_similarity(base)
     if isinstance(one, MeasuredPairs):

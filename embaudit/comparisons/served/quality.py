@@ -15,6 +15,7 @@ from embaudit.measures.quality.baselines import collection_overlap, pair_overlap
 from embaudit.measures.quality.collapse import RULE as COLLAPSED
 from embaudit.measures.quality.counterfactual import RULE as AS_DECLARED
 from embaudit.measures.quality.counterfactual import counterfactual_findings
+from embaudit.measures.quality.golden import Encode, measure_golden
 from embaudit.measures.quality.material import Collection, Material, ScoredPairs
 from embaudit.measures.quality.measured import Measured, MeasuredCollection, MeasuredPairs
 from embaudit.measures.quality.passes import SERVED, Pass, of_all, of_pairs
@@ -24,6 +25,7 @@ from embaudit.measures.quality.quality import (
     findings_of_collapse,
     findings_of_scale,
     measure_all,
+    measure_all_golden,
     missing_findings,
     no_figures,
     scores_of,
@@ -37,8 +39,6 @@ from embaudit.measures.quality.words import words_findings
 ROLES: tuple[TextKind, TextKind] = ("query", "document")
 # What another way to ask is tried on.
 PAIRS, QUERIES, DOCUMENTS = 100, 50, 100
-# (n, D) vectors of texts in a role; NaN where there is none.
-Encode = Callable[[Sequence[str], TextKind], np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,18 @@ def served_quality(encode: Encode, material: Material, asking: Asking) -> Qualit
         findings += guarded(AS_DECLARED, of_alternatives)
         for one in pairs:
             findings += guarded(SCORE_SCALE, lambda one=one: findings_of_scale(one, figures))  # type: ignore[misc]
-    return QualityReport(tuple(findings), figures, tuple(measured))
+    in_role = {"query": asking.queries, "document": asking.documents, "text": asking.texts}
+    golden, said = measure_all_golden(
+        material,
+        lambda one: measure_golden(
+            lambda texts, role: encode(in_role[role](texts), role),
+            one,
+            "cosine",
+            collection_overlap(one.queries, one.documents),
+        ),
+        figures,
+    )
+    return QualityReport((*findings, *said), figures, tuple(measured), golden)
 
 
 def _measure_pairs(encode: Encode, pairs: ScoredPairs, asking: Asking) -> MeasuredPairs:

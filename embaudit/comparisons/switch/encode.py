@@ -27,15 +27,10 @@ UNDECLARED = "cosine"
 
 @dataclass(frozen=True)
 class SearchTexts:
-    """A collection to encode; with ``asks_itself``, its queries are documents and are encoded as such.
-
-    Attributes:
-        is_golden: whether its judgements are a user's own few, of which each counts by its name.
-    """
+    """A collection to encode; with ``asks_itself``, its queries are documents and are encoded as such."""
 
     collection: Collection
     asks_itself: bool = False
-    is_golden: bool = False
 
     @classmethod
     def of(cls, name: str, documents: Sequence[str], queries: Sequence[str] | None = None) -> SearchTexts:
@@ -151,10 +146,7 @@ def encode_all(
     similarities = old.similarity or UNDECLARED, new.similarity or UNDECLARED
     return (
         [SwitchedPairs(some, next(sides), next(sides), similarities) for some in pairs],
-        [
-            SwitchedSearch(one.collection, next(sides), next(sides), one.asks_itself, similarities, one.is_golden)
-            for one in searches
-        ],
+        [SwitchedSearch(one.collection, next(sides), next(sides), one.asks_itself, similarities) for one in searches],
         _cost(encoders[0], encoders[1], rows),
     )
 

@@ -84,7 +84,6 @@ class SwitchedSearch:
         asked, known: vectors of queries and documents.
         asks_itself: whether the queries are documents, searched with their own vectors.
         similarities: of OLD and of NEW; an index of OLD's documents is searched with OLD's.
-        is_golden: whether its judgements are a user's own few.
     """
 
     collection: Collection
@@ -92,7 +91,6 @@ class SwitchedSearch:
     known: OldAndNew
     asks_itself: bool = False
     similarities: tuple[str, str] = ("cosine", "cosine")
-    is_golden: bool = False
 
     def __post_init__(self) -> None:
         documents = len(self.collection.documents)

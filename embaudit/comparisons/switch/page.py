@@ -9,10 +9,10 @@ import numpy as np
 
 from embaudit.chart import Axis, Chart, Layer, Mark, Panel
 from embaudit.comparisons.switch.cut_offs import CutOffTransfer, ScaledPairs
-from embaudit.comparisons.switch.golden import GoldenChanges
 from embaudit.comparisons.switch.search import ReadQuery, SearchOutcome
 from embaudit.document import Column, Estimate, Page, Part, Section, Table, Value
 from embaudit.downstream.paired import PairedEstimate
+from embaudit.measures.quality.golden import GoldenChanges
 from embaudit.shown import cut
 
 if TYPE_CHECKING:

@@ -11,7 +11,6 @@ from embaudit.comparisons.report import Report
 from embaudit.comparisons.switch import findings as say
 from embaudit.comparisons.switch.cut_offs import CutOffTransfer, ScaledPairs, scales_of, transfer_cut_offs
 from embaudit.comparisons.switch.encode import Cost, SearchTexts, encode_all
-from embaudit.comparisons.switch.golden import GoldenChanges, golden_changes
 from embaudit.comparisons.switch.material import SwitchedPairs, SwitchedSearch
 from embaudit.comparisons.switch.page import switch_page
 from embaudit.comparisons.switch.quality import ScoreChange, score_changes
@@ -22,6 +21,7 @@ from embaudit.document import Page
 from embaudit.errors import EXIT_TRIPPED, MeasureError
 from embaudit.finding import Finding, Level
 from embaudit.functions.function import EmbeddingFunction
+from embaudit.measures.quality.golden import GoldenChanges
 from embaudit.measures.quality.material import ScoredPairs
 
 Progress = Callable[[str], None]
@@ -134,14 +134,14 @@ def switch_vectors(
     scales = tuple(scales_of(pairs, searches))
     transfers = transfer_cut_offs(scales, thresholds)
     changes = list(score_changes(pairs, searches))
-    golden = [golden_changes(search) for search in searches if search.is_golden]
+    golden = [GoldenChanges.of(one.collection, *one.scores) for one in searches if one.collection.is_golden]
     judged = judge(same, outcomes, transfers, dimensions, holds)
     found = [
         say.mixing_finding(same, outcomes, dimensions, holds),
         *([other_similarity] if other_similarity is not None else []),
         *say.query_findings(outcomes),
         say.cut_off_finding(transfers),
-        *(one.finding() for one in golden if one.ranks),
+        *(one.finding() for one in golden),
     ]
     if judged.verdict != "same index":
         found += [say.quality_finding(changes), *say.bridge_findings(outcomes, holds)]

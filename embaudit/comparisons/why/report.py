@@ -13,11 +13,11 @@ from embaudit.comparisons.why.case import Case, StoreAnswer
 from embaudit.comparisons.why.lost import Lost, ShownResults, heading, heading_of, where_lost
 from embaudit.comparisons.why.page import why_page
 from embaudit.comparisons.why.walk import Progress, Walked, walk
+from embaudit.corpora.golden import GoldenQuery
 from embaudit.document import Page
 from embaudit.errors import CorpusError
 from embaudit.finding import Finding, Level
 from embaudit.functions.function import EmbeddingFunction
-from embaudit.golden import GoldenQuery
 from embaudit.intervals import exact_share
 from embaudit.stores.search import Settings
 from embaudit.stores.store import Store

@@ -17,8 +17,8 @@ from embaudit.comparisons.why.lost import ShownResults
 from embaudit.comparisons.why.other_ways import OtherMeans, has_vector, with_other_ways
 from embaudit.comparisons.why.ranked import FIRST, RankedQueries, ranked
 from embaudit.comparisons.why.readings import OtherQuery, encoded
+from embaudit.corpora.golden import GoldenQuery
 from embaudit.functions.function import EmbeddingFunction
-from embaudit.golden import GoldenQuery
 from embaudit.measures.quality.baselines import Bm25, words_of
 from embaudit.stores.search import Settings, StoreSearch
 from embaudit.stores.store import Metric, Store

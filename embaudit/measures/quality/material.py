@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,9 @@ from embaudit.corpora.judged import JudgedCollection, own_of, relevant_of
 from embaudit.corpora.shapes import Corpus, TextPair
 from embaudit.downstream.material import pick_graded, pick_judged
 from embaudit.downstream.split import units_of
+from embaudit.draw import content_order
 from embaudit.errors import NotMeasurable
+from embaudit.measures.quality.settings import GOLDEN_DOCUMENTS
 
 SAMPLE_FOLDER = Path(__file__).parents[2] / "corpora" / "sample"
 SAMPLE = "sample"
@@ -96,6 +99,7 @@ class Collection:
 
     Attributes:
         own: for each query, the documents that are the query itself and are not ranked for it; empty: none has any.
+        is_golden: whether its judgements are a user's own few, of which each counts by its name.
     """
 
     name: str
@@ -103,6 +107,7 @@ class Collection:
     documents: tuple[str, ...]
     relevant: tuple[Mapping[int, float], ...]
     own: tuple[frozenset[int], ...] = ()
+    is_golden: bool = False
 
     @cached_property
     def units(self) -> np.ndarray:
@@ -121,7 +126,8 @@ class Collection:
         relevant = tuple({new[place]: grade for place, grade in grades.items()} for grades in kept)
         own = tuple(frozenset(new[place] for place in one if place in new) for one in self.own[:queries])
         chosen = tuple(self.documents[place] for place in places)
-        return Collection(self.name, self.queries[:queries], chosen, relevant, own), np.array(places, dtype=np.int64)
+        part = replace(self, queries=self.queries[:queries], documents=chosen, relevant=relevant, own=own)
+        return part, np.array(places, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -129,11 +135,13 @@ class Material:
     """Everything that quality is measured on.
 
     Attributes:
+        golden: golden queries, of which all are asked, among more documents than a score needs.
         missing: what was given but cannot be used, and why.
     """
 
     pairs: tuple[ScoredPairs, ...] = ()
     collections: tuple[Collection, ...] = ()
+    golden: tuple[Collection, ...] = ()
     missing: tuple[str, ...] = ()
 
 
@@ -182,6 +190,29 @@ def user_material(
     return material_of({one.source: one.pairs for one in pairs}, judged, limits)
 
 
+def golden_collection(name: str, documents: Sequence[str], asked: Asked, most: int = GOLDEN_DOCUMENTS) -> Collection:
+    """All the queries with the documents that they should find, and others of them, at random, up to a number."""
+    answers = {place for _, grades, own in asked for place in (*grades, *own)}
+    others = (place for place in content_order(documents, SEED) if place not in answers)
+    places = sorted([*answers, *islice(others, max(0, most - len(answers)))])
+    new = {place: index for index, place in enumerate(places)}
+    return Collection(
+        name,
+        tuple(text for text, *_ in asked),
+        tuple(documents[place] for place in places),
+        tuple({new[place]: grade for place, grade in grades.items()} for _, grades, _ in asked),
+        tuple(frozenset(new[place] for place in own) for *_, own in asked),
+        is_golden=True,
+    )
+
+
+def golden_of(judged: JudgedCollection, most: int = GOLDEN_DOCUMENTS) -> Collection:
+    """What the reader of golden queries gives."""
+    name = f"{judged.queries.source} in {judged.documents.source}"
+    asked = asked_of((text.text, text.label or "") for text in judged.queries.texts)
+    return golden_collection(name, [text.text for text in judged.documents.texts], asked, most)
+
+
 def asked_of(queries: Iterable[tuple[str, str]]) -> Asked:
     """Queries with the labels that ``embaudit.corpora.judged`` gives them."""
     return [(text, relevant_of(label), own_of(label)) for text, label in queries]
@@ -222,7 +253,7 @@ def material_of(
             judged.append(Collection(name, part.queries, part.documents, part.relevant, part.own))
         except NotMeasurable as error:
             missing.append(f"the queries of {name}: {error.happened}")
-    return Material(tuple(found), tuple(judged), tuple(missing))
+    return Material(tuple(found), tuple(judged), missing=tuple(missing))
 
 
 def _by_data_set(pairs: Mapping[str, Iterable[TextPair]]) -> dict[str, list[tuple[str, str, float | None]]]:

@@ -17,7 +17,7 @@ FACTS = {
         "ORDER BY mean DESC, reading, kind, data_set"
     ),
 }
-METRICS = {"pairs": "Spearman's ρ", "queries": "nDCG@10"}
+METRICS = {"pairs": "Spearman's ρ", "queries": "nDCG@10", "golden": "success@10"}
 READINGS_SHOWN = 8
 BESIDE = 2
 Row = Mapping[str, Any]

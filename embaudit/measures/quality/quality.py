@@ -8,7 +8,9 @@ from typing import Any
 
 from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.finding import Finding, guarded
+from embaudit.functions.checkpoint import declared_similarity
 from embaudit.measures.quality.alternatives import Alternative, from_one_pass
+from embaudit.measures.quality.baselines import collection_baselines
 from embaudit.measures.quality.collapse import RULE as COLLAPSED
 from embaudit.measures.quality.collapse import collapse_findings, measure_collapse
 from embaudit.measures.quality.counterfactual import RULE as AS_DECLARED
@@ -17,6 +19,8 @@ from embaudit.measures.quality.counterfactual import (
     not_after_tokenizer,
     not_without_a_network,
 )
+from embaudit.measures.quality.golden import RULE as GOLDEN
+from embaudit.measures.quality.golden import MeasuredGolden, measure_golden
 from embaudit.measures.quality.layers import RULE as LOST_IN_LAYER
 from embaudit.measures.quality.layers import layer_findings, measure_layers
 from embaudit.measures.quality.lengths import RULE as LENGTHS
@@ -49,11 +53,13 @@ class QualityReport:
 
     Attributes:
         measured: the data sets with the checkpoint's vectors.
+        golden: golden queries likewise.
     """
 
     findings: tuple[Finding, ...]
     figures: Figures
     measured: tuple[Measured, ...] = ()
+    golden: tuple[MeasuredGolden, ...] = ()
 
 
 def quality_findings(encoder: Encoder, material: Material, *, tokenizer_is_broken: bool = False) -> QualityReport:
@@ -99,7 +105,18 @@ def quality_findings(encoder: Encoder, material: Material, *, tokenizer_is_broke
             findings += guarded(CUT_TEXTS, lambda name=name, ids=ids: limit_findings(name, ids, limit))  # type: ignore[misc]
         for one in pairs:
             findings += guarded(SCORE_SCALE, lambda one=one: findings_of_scale(one, figures))  # type: ignore[misc]
-    return QualityReport(tuple(findings), figures, tuple(measured))
+    similarity = declared_similarity(checkpoint)
+    golden, said = measure_all_golden(
+        material,
+        lambda one: measure_golden(
+            lambda texts, role: Encoder(checkpoint.reading(role)).encode_texts(texts),
+            one,
+            similarity,
+            collection_baselines(checkpoint, one.queries, one.documents),
+        ),
+        figures,
+    )
+    return QualityReport((*findings, *said), figures, tuple(measured), golden)
 
 
 def no_figures() -> Figures:
@@ -140,6 +157,21 @@ def measure_all(
             lambda judged=judged: measure(lambda: of_collection(judged)),  # type: ignore[misc]
         )
     return measured, failed
+
+
+def measure_all_golden(
+    material: Material, measure: Callable[[Collection], MeasuredGolden], figures: Figures
+) -> tuple[tuple[MeasuredGolden, ...], list[Finding]]:
+    """Golden queries of which the texts have vectors, and findings of them and of the others; figures are added."""
+    measured: list[MeasuredGolden] = []
+
+    def one_of(collection: Collection) -> list[Finding]:
+        measured.append(measure(collection))
+        figures["data"].append(scores_of(measured[-1]) | {"ranks": measured[-1].as_json()})
+        return [measured[-1].finding()]
+
+    findings = [guarded(GOLDEN, lambda some=some: one_of(some)) for some in material.golden]  # type: ignore[misc]
+    return tuple(measured), [finding for some in findings for finding in some]
 
 
 def scores_of(one: Measured) -> Figures:

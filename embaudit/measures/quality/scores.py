@@ -27,6 +27,8 @@ RESAMPLES = 1_000
 SEED = 0
 # With this probability, a difference of the detectable size would have been found.
 POWER = 0.8
+# A golden query is found if an answer is among so many.
+FOUND = 10
 
 
 @dataclass(frozen=True)
@@ -122,6 +124,22 @@ class CollectionScorer:
         ranking = ranked(similarities, self.collection.own)
         gained = evaluate(self.collection.relevant, ranking)["ndcg_10"]
         return ResampledScore(float(gained.mean()), self.weights @ gained / self.weights.sum(1))
+
+    def found(self, similarities: np.ndarray) -> ResampledScore:
+        """Share of queries of which an answer is among the first ten: success@10."""
+        is_found = (answer_ranks(self.collection, similarities)[0] <= FOUND).astype(np.float64)
+        return ResampledScore(float(is_found.mean()), self.weights @ is_found / self.weights.sum(1))
+
+
+def answer_ranks(collection: Collection, similarities: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(queries,) rank of each query's best answer, 1 + the documents that are more similar; and its place."""
+    ranks, places = np.zeros((2, len(collection.queries)), dtype=np.int64)
+    for query, answers in enumerate(collection.relevant):
+        own = similarities[query].astype(np.float64)
+        own[list(collection.own[query] if collection.own else ())] = -np.inf
+        places[query] = max(answers, key=lambda place: own[place])
+        ranks[query] = int((own > own[places[query]]).sum()) + 1
+    return ranks, places
 
 
 def _centred_ranks(values: np.ndarray, weights: np.ndarray) -> np.ndarray:

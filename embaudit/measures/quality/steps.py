@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from embaudit.corpora.judged import DOCUMENTS
+from embaudit.corpora.golden import GOLDEN
 from embaudit.corpora.shapes import TextPair
 from embaudit.errors import NotMeasurable
 from embaudit.finding import STAGED_SCHEMA, as_rows
@@ -16,7 +16,7 @@ from embaudit.measures.quality import MEASURE_VERSION
 from embaudit.measures.quality.settings import QualitySettings
 from embaudit.measures.quality.tables import STAGED, QualityLayerRow, QualityReadingRow, QualityRow
 from embaudit.measures.run import Run
-from embaudit.measures.task_material import corpora_of
+from embaudit.measures.task_material import QUERIES_OF, corpora_of
 from embaudit.staging.stage import read_rows
 from embaudit.steps.results import CheckpointSpec, Staged, StagedCorpus, checkpoint_of, in_full_precision
 from embaudit.steps.step import Outputs, step
@@ -62,21 +62,26 @@ def checkpoint_quality(
 
 def _material(corpora: Sequence[StagedCorpus]) -> Material:
     """The given corpora's, each data set by itself."""
-    from embaudit.measures.quality.material import asked_of, material_of, sample_material
+    from embaudit.measures.quality.material import asked_of, golden_collection, material_of, sample_material
 
     rows = {corpus.name: read_rows([corpus.content_path]) for corpus in corpora}
     pairs: dict[str, list[TextPair]] = {}
     for row in rows.get("sts", ()):
         pair = TextPair(row["first"], row["second"], row["score"], row["data_set"])
         pairs.setdefault(row["data_set"] or "sts", []).append(pair)
-    judged = {}
-    if DOCUMENTS in rows:
-        documents, queries = (rows[corpus.name] for corpus in corpora if corpus.name != "sts")
-        asked = asked_of((row["text"], row["label"] or "") for row in queries)
-        judged[DOCUMENTS] = ([row["text"] for row in documents], asked)
+    collections = {
+        documents: (
+            [row["text"] for row in rows[documents]],
+            asked_of((row["text"], row["label"] or "") for row in rows[queries]),
+        )
+        for documents, queries in QUERIES_OF.items()
+        if documents in rows
+    }
+    judged = {name: of_it for name, of_it in collections.items() if name != GOLDEN}
     given, sample = material_of(pairs, judged), sample_material()
     return replace(
         given,
+        golden=tuple(golden_collection(name, *of_it) for name, of_it in collections.items() if name == GOLDEN),
         pairs=given.pairs if pairs else sample.pairs,
         collections=given.collections if judged else sample.collections,
     )

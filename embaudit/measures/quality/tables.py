@@ -11,17 +11,21 @@ from embaudit.table import Interval, Row, Series, column, rule
 STAGED = "quality_finding"
 OVER_ITEMS = Interval("bootstrap over groups that share a text, null below ten")
 RANGE = (-1.0, 1.0)
-Kind = Literal["pairs", "queries"]
+Kind = Literal["pairs", "queries", "golden"]
 # Whatever the audit's precision is.
 FLOAT32 = "'float32'"
-SCORE = "of pairs Spearman's ρ with people's scores, of queries the mean nDCG@10"
+SCORE = (
+    "of pairs Spearman's ρ with people's scores, of queries the mean nDCG@10, of golden queries the share of which an "
+    "answer is among the first ten"
+)
+KIND = "pairs: scored sentence pairs; queries: queries with judged documents; golden: a user's golden queries."
 
 
 class QualityRow(Row, table="quality", key=("data_set", "kind"), item="{data_set}, {kind}"):
     """What a checkpoint finds in one data set, as it is declared, beside its words alone."""
 
     data_set: str = column("Name of the data set; sample: the one that comes with embaudit.")
-    kind: Kind = column("pairs: scored sentence pairs; queries: queries with judged documents.")
+    kind: Kind = column(KIND)
     items: int = column("Number of pairs or queries.", ge=1)
     score: float = column(
         f"The score: {SCORE}.", within=RANGE, figure=Worse("lower", 0.02), interval=OVER_ITEMS, dtype=FLOAT32
