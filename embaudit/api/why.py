@@ -29,8 +29,9 @@ def why(
     expect: str | Sequence[str] | None = None,
     *,
     golden: str | Path | None = None,
-    api: str | None = None,
-    model: str | None = None,
+    also: Given | None = None,
+    api: str | Sequence[str] | None = None,
+    model: str | Sequence[str] | None = None,
     k: int = K,
     min_score: float | None = None,
     where: Mapping[str, object] | None = None,
@@ -51,6 +52,8 @@ def why(
         query, expect: a query, and the id or text that it should find (or several, of which one is enough); or queries
             with what each should find.
         golden: a file of such, CSV or JSON lines with ``query`` and ``expect``.
+        also: another function: where it would put the rows that this one loses.
+        api, model: of an endpoint; one of each endpoint, if they differ.
         k: how many results the application shows.
         min_score: the cosine below which it shows none.
         where, query_settings: the filter that it asks with, and what it sets in a query: ``{"efSearch": 64}``.
@@ -68,7 +71,8 @@ def why(
         rows_asked_for(texts, from_table, where, vector=vector, text=text, id=id),
         golden_of(query, expect, golden),
         function=function,
-        asked=asked_of([function], api=api, model=model)[0],
+        asked=asked_of([function, *([] if also is None else [also])], api=api, model=model),
+        also=also,
         cut_off=ShownResults(k, min_score),
         query_settings=query_settings or {},
         tokens=None if tokens is None else Path(tokens),
@@ -100,7 +104,8 @@ def run(
     golden: Sequence[GoldenQuery],
     *,
     function: Given,
-    asked: AskedAs,
+    asked: Sequence[AskedAs],
+    also: Given | None = None,
     cut_off: ShownResults,
     query_settings: Mapping[str, int],
     tokens: Path | None = None,
@@ -110,7 +115,8 @@ def run(
     first = opened_first(named, replace(asked_rows, where=()))
     with ExitStack() as stack:
         options = replace(request.load_options, dtype="float32")
-        opened = stack.enter_context(open_kept(function, options, asked))
+        opened = stack.enter_context(open_kept(function, options, asked[0]))
+        other = None if also is None else stack.enter_context(open_kept(also, options, asked[-1]))
         store, filtered = with_filter(opened, named, asked_rows, first)
         return look_into(
             store,
@@ -120,6 +126,7 @@ def run(
             settings=query_settings,
             cut_off=cut_off,
             severe=() if tokens is None else severe_ids(tokens, opened),
+            also=other,
             seed=request.seed,
             progress=progress,
         )

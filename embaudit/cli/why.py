@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Severe tokens, as `embaudit filter` lists them: what they do in a query and its text.",
 )
+@click.option("--also", metavar="FUNCTION", help="Another function: where it would put what this one loses.")
 @reads_rows
 @query_settings
 @asks_functions(in_roles=True, keeps=True)
@@ -54,6 +55,7 @@ def why(
     k: int,
     min_score: float | None,
     tokens: Path | None,
+    also: str | None,
     of_rows: AskedRows,
     set_: tuple[str, ...],
     asked: AskedOptions,
@@ -83,13 +85,17 @@ def why(
     asked.say_that_texts_leave(
         [request.checkpoint], f"{len(cases):,} queries, and about 100 stored texts", "they would leave this one"
     )
+    asked.say_that_texts_leave(
+        [] if also is None else [also], "the queries, and up to 2,000 stored texts", "they would leave this one"
+    )
     report = run(
         request,
         store,
         replace(of_rows, allow_pickle=request.allow_pickle),
         cases,
         function=request.checkpoint,
-        asked=asked.of(request.checkpoint)[0],
+        asked=asked.of(request.checkpoint, *([] if also is None else [also])),
+        also=also,
         cut_off=ShownResults(k, min_score),
         query_settings=settings_of(set_),
         tokens=tokens,

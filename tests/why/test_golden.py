@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from embaudit.comparisons.switch.material import OldAndNew, SwitchedSearch
-from embaudit.errors import CorpusError, EmbauditError, UsageError
 from embaudit.corpora.golden import GoldenQuery, load_golden, load_golden_folder, read_golden
+from embaudit.errors import CorpusError, EmbauditError, UsageError
 from embaudit.measures.quality.golden import GoldenChanges
 from embaudit.measures.quality.material import Collection, golden_of
 

@@ -14,6 +14,7 @@ import pytest
 from commands import run_here
 
 import embaudit
+from embaudit.comparisons.why import another
 
 
 def ranks(index: Any, query: int) -> np.ndarray:
@@ -144,3 +145,36 @@ def test_ids_of_another_index_are_said_to_be_that(tiny_index: Any, place: Path) 
     report = embaudit.why(place, str(tiny_index.folder), {"a": "x1", "b": "x2"}, text="text", id="id")
     assert lost(report) == ["absent", "absent"]
     assert any("None of the 2 expected rows is in the store" in finding.sentence for finding in report.findings)
+
+
+def by_letters(texts: list[str]) -> np.ndarray:
+    """A function that reads nothing but a text's letters."""
+    return np.array([[one.lower().count(chr(97 + letter)) + 0.01 for letter in range(26)] for one in texts])
+
+
+def rank_by_letters(texts: list[str], query: str, row: int) -> int:
+    """The rank that it gives a row among all texts, by a loop."""
+    (asked, *known) = by_letters([query, *texts])
+    cosines = [float(asked @ one / np.linalg.norm(asked) / np.linalg.norm(one)) for one in known]
+    return 1 + sum(cosine > cosines[row] + 1e-6 for cosine in cosines)
+
+
+@pytest.mark.parametrize("most", [2_000, 60])
+def test_another_function_ranks_what_is_lost(
+    most: int, tiny_index: Any, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exactly where all rows are encoded; of more, an interval from those that are drawn."""
+    monkeypatch.setattr(another, "MOST", most)
+    texts = list(tiny_index.texts)
+    rows = [int(ranks(tiny_index, query)[-1]) for query in range(30, 60)]
+    cases = {texts[query]: f"row-{row}" for query, row in zip(range(30, 60), rows, strict=True)}
+    report = embaudit.why(place, str(tiny_index.folder), cases, text="text", id="id", also=by_letters)
+    found = [one["another_function"] for one in report.as_json()["cases"]]
+    wanted = [rank_by_letters(texts, query, row) for query, row in zip(cases, rows, strict=True)]
+    if most > len(texts):
+        assert [one["rank"] for one in found] == wanted
+        assert all(one["low"] is None and one["rows"] == len(texts) for one in found)
+        return
+    within = [one["low"] <= rank <= one["high"] for one, rank in zip(found, wanted, strict=True)]
+    assert np.mean(within) > 0.8
+    assert all(one["compared"] < len(texts) for one in found)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from embaudit.comparisons.why.case import Case, RowAbove, StoreAnswer, has_content, kinds_of
+from embaudit.comparisons.why.case import ByAnother, Case, RowAbove, StoreAnswer, has_content, kinds_of
 from embaudit.comparisons.why.gathered import ExpectedRow
 from embaudit.comparisons.why.lost import ShownResults, where_lost
 from embaudit.comparisons.why.pieces import ReadOfText, TextPiece
@@ -79,6 +79,13 @@ RULES: dict[str, tuple[Case, str, str, str]] = {
     "three times k": (replace(CASE, rank=30, above=above(29)), "cut-off", "k", "30th"),
     "farther": (replace(CASE, rank=31, above=above(30)), "function", "", "31st"),
     "by its words": (replace(CASE, rank=214, words=2), "function", "words", "BM25 has it at 2"),
+    "another function has it": (
+        replace(CASE, rank=214, also=ByAnother("other", 2, None, None, 500, 500)),
+        "function",
+        "another function",
+        "other has it at 2 of 500",
+    ),
+    "another has it, perhaps": (replace(CASE, rank=214, also=ByAnother("o", 1, 1, 11, 9, 5)), "function", "", "214th"),
     "the store could not be asked": (replace(CASE, rank=2, answer=answer(None, failed="503")), "found", "", "2nd"),
     "no vector of the query": (replace(CASE, query_has_vector=False), "not told", "", "no vector"),
     "never ranked": (replace(CASE, rank=None), "not told", "", "could not be ranked"),

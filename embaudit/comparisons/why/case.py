@@ -54,6 +54,38 @@ class StoreAnswer:
 
 
 @dataclass(frozen=True)
+class ByAnother:
+    """Where another function puts a row.
+
+    Attributes:
+        name: of the function.
+        rank: exactly, or about.
+        low, high: its interval; None if it is exact.
+        rows: of the store that are ranked.
+        compared: of these, those that it encoded.
+    """
+
+    name: str
+    rank: int
+    low: int | None
+    high: int | None
+    rows: int
+    compared: int
+
+    def is_within(self, k: int) -> bool:
+        """Whether it is among the first k for certain."""
+        return (self.rank if self.high is None else self.high) <= k
+
+    def __str__(self) -> str:
+        if self.low is None or self.high is None:
+            return f"{self.name} has it at {self.rank:,} of {self.rows:,}"
+        return (
+            f"{self.name} has it at about {self.rank:,} ({self.low:,} to {self.high:,}) of {self.rows:,}, from "
+            f"{self.compared:,} of them"
+        )
+
+
+@dataclass(frozen=True)
 class Case:
     """One query and one row that it should find.
 
@@ -79,6 +111,7 @@ class Case:
         sticky, sticky_rank: severe tokens in the query or in its text, and the rank without them.
         words: rank by BM25; None if it has none of the query's words, or there are no texts.
         answer: of the store's own search; None if it has none.
+        also: by another function; None if none was named, or the row is not lost.
     """
 
     query: str
@@ -105,6 +138,7 @@ class Case:
     sticky_rank: int | None = None
     words: int | None = None
     answer: StoreAnswer | None = None
+    also: ByAnother | None = None
 
     @property
     def can_be_searched(self) -> bool:

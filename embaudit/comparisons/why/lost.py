@@ -154,6 +154,13 @@ def _behind(case: Case, k: int, limit_words: str) -> Lost:
             "k",
         )
     words = case.words is not None and case.words <= k
+    if not words and case.also is not None and case.also.is_within(k):
+        return Lost(
+            "function",
+            f"The function puts it {_nth(case.rank)}; {case.also}.",
+            "embaudit switch says what becomes of this index and of its cut-offs with that function.",
+            "another function",
+        )
     has_it = f", BM25 has it at {case.words:,}" if words and case.words is not None else ""
     return Lost(
         "function",

@@ -54,6 +54,8 @@ def _walk(report: WhyReport, case: Case) -> Table:
         rows.append(("tokens", f"without {', '.join(case.sticky[:5])} it is {case.sticky_rank:,}"))
     if case.readings:
         rows.append(("asked", "; ".join(f"{said} {rank:,}" for said, rank in case.readings)))
+    if case.also is not None:
+        rows.append(("also", str(case.also)))
     return Table((Column("step"), Column("what it shows", is_prose=True)), [row for row in rows if row[1]])
 
 

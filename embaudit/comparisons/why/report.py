@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from embaudit.comparisons.report import Report
+from embaudit.comparisons.why.another import with_another
 from embaudit.comparisons.why.case import Case, StoreAnswer
 from embaudit.comparisons.why.lost import Lost, ShownResults, heading, heading_of, where_lost
 from embaudit.comparisons.why.page import why_page
@@ -109,6 +110,7 @@ def look_into(
     settings: Settings | None = None,
     cut_off: ShownResults = FIRST_TEN,
     severe: Collection[int] = (),
+    also: EmbeddingFunction | None = None,
     seed: int = 0,
     progress: Progress = lambda what, done, total: None,
 ) -> WhyReport:
@@ -119,6 +121,7 @@ def look_into(
         settings: of a query, where the application has others than the store's own.
         cut_off: what of the results it shows.
         severe: ids of tokens that an audit found to be sticky.
+        also: another function, that is asked where it puts the rows that this one loses.
     """
     start = time.monotonic()
     search, failed = None, ""
@@ -140,6 +143,16 @@ def look_into(
         seed=seed,
         progress=progress,
     )
+    if also is not None:
+        cases = with_another(
+            walked.cases,
+            also,
+            walked.gathered,
+            cut_off.k,
+            seed,
+            lambda more, total: progress(f"texts encoded by {also.name}", more, total),
+        )
+        walked = replace(walked, cases=tuple(cases))
     lost = tuple(where_lost(case, cut_off, walked.metric, walked.declared) for case in walked.cases)
     findings = _findings(store, walked, failed)
     return WhyReport(store, function.name, walked, lost, cut_off, failed, tuple(findings), time.monotonic() - start)
@@ -214,6 +227,7 @@ def _as_json(case: Case, lost: Lost) -> dict[str, Any]:
         "sticky_tokens": list(case.sticky),
         "rank_without_sticky_tokens": case.sticky_rank,
         "bm25_rank": case.words,
+        "another_function": None if case.also is None else vars(case.also),
         "store": None if case.answer is None else _answer(case.answer),
     }
 
