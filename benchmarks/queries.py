@@ -38,7 +38,7 @@ def run() -> Iterator[Measured]:
     with tempfile.TemporaryDirectory() as home:
         started = time.perf_counter()
         command = [str(Path(sys.executable).parent / "embaudit"), "audit", "packaged:all-MiniLM-L6-v2"]
-        arguments = [*command, "--limit-tokens", "2000", "--measures", MEASURES]
+        arguments = [*command, "--set", "sticky.limit_tokens=2000", "--measures", MEASURES]
         subprocess.run(arguments, env={**os.environ, "EMBAUDIT_HOME": home}, check=True, capture_output=True)
         warehouse = Path(home) / "warehouse.duckdb"
         pairs = multiply(warehouse)

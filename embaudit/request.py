@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
-from pydantic import ConfigDict, Field, ValidationError, field_validator
+from pydantic import ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from embaudit.address import Warehouse, warehouse_at
 from embaudit.draw import How
@@ -22,6 +22,8 @@ from embaudit.toml import complaint
 OTHER_MEASURES = [name for name in MEASURES if name not in DEFAULT_MEASURES]
 # Where an audit runs and what happens to its results is not part of the question it asks.
 NOT_ASKED = {"device", "policy", "gate", "notify"}
+# These stood among an audit's own settings before the first release.
+OF_STICKY = ("exhaustive", "reference", "scan_dtype", "limit_tokens")
 Purpose = Literal["scoring", "validation"]
 
 
@@ -46,20 +48,13 @@ class AuditSettings(Loading):
         description="Your own sentence pairs, used as they are: csv, tsv, json, jsonl or Parquet with sentence1 and "
         "sentence2.",
     )
-    exhaustive: bool = Field(
-        default=False, description="Score every token on all draws and do not limit the shortlists (slow)."
-    )
-    reference: bool = Field(
-        default=False, description="Also run the published code's protocol: 120 encodes per scanned token."
-    )
     draw: How | None = Field(
         default=None,
         description="Which texts of a larger corpus to read: a random draw, or the first ones. "
         "[default: the profile's: random]",
     )
-    limit_tokens: int | None = Field(default=None, ge=1, description="Scan only N tokens, drawn at random.")
     measure_settings: dict[MeasureName, dict[str, Any]] = Field(
-        default={}, description="Changes to the profile's settings, by measure."
+        default={}, description="Changes to the profile's settings, by measure (docs/settings.md)."
     )
     policy: str | None = Field(default=None, description="Gate policy (TOML) to check the published audit against.")
     gate: Literal["fail", "mark"] = Field(
@@ -72,13 +67,18 @@ class AuditSettings(Loading):
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field(
         default="auto", description=Loading.model_fields["dtype"].description
     )
-    scan_dtype: Literal["auto", "float32", "bfloat16", "float16"] | None = Field(
-        default=None,
-        description="Precision of the scan for sticky tokens, which only ranks them, and of their validation if it "
-        "moves no figure; auto uses half precision if it is measurably faster here, and float32 with --reference. "
-        "[default: the profile's: auto]",
-    )
     seed: int = Field(default=0, ge=0, description="Random seed of every draw.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _name_what_is_a_measures_own(cls, asked: Any) -> Any:
+        moved = [name for name in OF_STICKY if isinstance(asked, dict) and name in asked]
+        if moved:
+            raise ValueError(
+                f"{moved[0]} is a setting of the measure sticky: --set sticky.{moved[0]}=VALUE, or "
+                f"measure_settings.sticky.{moved[0]}"
+            )
+        return asked
 
     @field_validator("corpora")
     @classmethod
@@ -171,7 +171,8 @@ class AuditRequest(AuditSettings):
 
 def _invalid_settings(error: ValidationError) -> UsageError:
     first = error.errors()[0]
-    name, *_ = (str(part) for part in first["loc"])
+    # What is said of the settings as a whole names none of them.
+    name = str((*first["loc"], "")[0])
     if name == "pairs" and first["type"] == "literal_error":
         return UsageError(
             f"Pairs are for {' or '.join(get_args(Purpose))}, not for {first['input']!r}.",

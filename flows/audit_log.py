@@ -180,7 +180,6 @@ def _planned_as(plan: AuditPlan) -> dict[str, Any]:
             "description": plan.profile.description,
             "source": plan.source,
             "measures": list(plan.measures),
-            "limit_tokens": plan.limit_tokens,
             "pooling": plan.spec.pooling,
             "max_length": plan.spec.max_length,
             **plan.spec.asked_prompts,

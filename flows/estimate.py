@@ -14,6 +14,7 @@ from embaudit.checkpoint.model import quiet_transformers
 from embaudit.checkpoint.precision import operations_per_second
 from embaudit.checkpoint.tokenizer_alone import load_tokenizer_alone
 from embaudit.measures import MEASURES
+from embaudit.measures.sticky.settings import StickySettings
 from embaudit.measures.workload import Precision, Readable, Work
 from embaudit.processors import processors
 from embaudit.profile import Profile
@@ -144,7 +145,7 @@ def readable_of(plan: AuditPlan, ingested: Mapping[str, StagedCorpus], checkpoin
         heads=checkpoint["layers"] * (checkpoint["heads"] or 0),
         hidden_size=checkpoint["hidden_size"],
         vocabulary=vocabulary,
-        searched=min(plan.limit_tokens or vocabulary, vocabulary),
+        searched=min(plan.profile.of(StickySettings).limit_tokens or vocabulary, vocabulary),
         max_length=checkpoint["max_length"],
         rows={name: corpus.rows for name, corpus in ingested.items()},
         tokens=mean_tokens(plan.spec, ingested, checkpoint["prompt"] or ""),

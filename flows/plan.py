@@ -47,7 +47,6 @@ class AuditPlan(BaseModel):
     widths: tuple[int, int]
     profile: Profile
     measures: tuple[str, ...]
-    limit_tokens: int | None
     seed: int
     # The user's own pairs by purpose (scoring, validation): their file, and a hash of its content.
     pair_sources: dict[str, str] = {}
@@ -63,7 +62,6 @@ class AuditPlan(BaseModel):
             profile=self.profile.asked_of(self.measures),
             measures=sorted(self.measures),
             corpora={name: corpus.corpus_id for name, corpus in corpora.items()},
-            limit_tokens=self.limit_tokens,
             seed=self.seed,
             pairs=self.pair_contents,
         )
@@ -141,7 +139,6 @@ def plan_audit(request: AuditRequest) -> AuditPlan:
         widths=widths_of(resolved.folder / recipe.transformer_path),
         profile=profile,
         measures=measures,
-        limit_tokens=request.limit_tokens,
         seed=request.seed,
         pair_sources=sources,
         pair_contents=contents,

@@ -38,7 +38,7 @@ def planned_of_encoded(outcome: AuditOutcome) -> dict[str, float]:
         heads=known["layers"] * known["heads"],
         hidden_size=known["hidden_size"],
         vocabulary=vocabulary,
-        searched=min(asked["limit_tokens"] or vocabulary, vocabulary),
+        searched=min(asked.get("sticky", {}).get("limit_tokens") or vocabulary, vocabulary),
         max_length=known["max_length"],
         rows=rows,
         tokens=dict.fromkeys(rows, 20.0),

@@ -36,7 +36,8 @@ READABLE = Readable(
 )
 
 
-def planned(**asked: Any) -> AuditPlan:
+def planned(scan_dtype: str = "auto", **asked: Any) -> AuditPlan:
+    asked["measure_settings"] = {"sticky": {"scan_dtype": scan_dtype}}
     return plan_audit(AuditRequest.of(checkpoint="packaged:all-MiniLM-L6-v2", profile="quick", **asked))
 
 

@@ -89,6 +89,8 @@ class Bench:
             settings: a dictionary of changes for each measure that has any.
         """
         profile = load_profile("paper")
+        if self.limit is not None:
+            settings = {**settings, "sticky": {**settings.get("sticky", {}), "limit_tokens": self.limit}}
         changed = {
             name: MEASURES[name].settings.model_validate({**getattr(profile, name).model_dump(), **changes})
             for name, changes in settings.items()
@@ -105,7 +107,6 @@ class Bench:
             profile=profile.model_copy(update=changed),
             widths=widths_of(resolved.resolved.folder / resolved.recipe.transformer_path),
             corpora={corpus.name: corpus for corpus in staged},
-            limit_tokens=self.limit,
             pair_sources=sources,
             pair_contents={purpose: read_chosen_pairs(Path(path)).content for purpose, path in sources.items()},
             engine=Shards(self.processes),

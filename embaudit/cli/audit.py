@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 @click.command()
 @request_options(
-    *("profile", "measures", "corpora", "pairs", "draw", "exhaustive", "reference", "warehouse", "limit_tokens"),
-    *("scan_dtype", "policy", "gate", "notify", "query_prompt", "document_prompt", *CHECKPOINT_FIELDS),
+    *("profile", "measures", "measure_settings", "corpora", "pairs", "draw", "warehouse"),
+    *("policy", "gate", "notify", "query_prompt", "document_prompt", *CHECKPOINT_FIELDS),
 )
 @click.option(
     "--backbone",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args, get_origin
@@ -32,7 +33,7 @@ def _warehouse(value: str | Warehouse) -> Warehouse:
 warehouse_option = click.option(
     "--warehouse", type=_warehouse, metavar="PATH", help=AuditRequest.model_fields["warehouse"].description
 )
-METAVARS = {"profile": "NAME", "policy": "FILE", "notify": "BLOCK", "limit_tokens": "N", "max_length": "N", "seed": "N"}
+METAVARS = {"profile": "NAME", "policy": "FILE", "notify": "BLOCK", "max_length": "N", "seed": "N"}
 METAVARS |= dict.fromkeys(PROMPTS, "NAME|TEXT")
 # How a checkpoint is loaded and run, for every command that does so.
 CHECKPOINT_FIELDS = ("device", "dtype", "pooling", "max_length", "prompt", "seed", "allow_pickle", "trust_remote_code")
@@ -108,6 +109,15 @@ def _option(name: str, help_text: str | None) -> Callable[[Callable[..., Any]], 
         return click.option("--pairs", multiple=True, metavar="[PURPOSE=]FILE", help=f"{help_text} {purposes}")
     if name == "measures":
         return click.option("--measures", metavar="NAMES", help=f"Comma-separated: {help_text}")
+    if name == "measure_settings":
+        return click.option(
+            "--set",
+            name,
+            multiple=True,
+            metavar="MEASURE.NAME=VALUE",
+            help="A setting of a measure, in place of the profile's (docs/settings.md), such as "
+            "sticky.exhaustive=true, sticky.limit_tokens=300 or sticky.scan_dtype=float32. Repeatable.",
+        )
     option = f"--{name.replace('_', '-')}"
     if field.annotation is bool:
         return click.option(option, is_flag=True, help=help_text)
@@ -159,6 +169,30 @@ def parse_sources(corpora: Iterable[str]) -> dict[str, str]:
     return sources
 
 
+def parse_measure_settings(given: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """MEASURE.NAME=VALUE options by measure; a value is JSON, or else a word.
+
+    Raises:
+        UsageError: if one has another form, or is given twice.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for one in given:
+        named, separator, value = one.partition("=")
+        measure, dot, name = named.partition(".")
+        if not (separator and dot and measure and name):
+            raise UsageError(
+                f"--set {one} is not MEASURE.NAME=VALUE.", next_step="For example: --set sticky.exhaustive=true"
+            )
+        of_measure = found.setdefault(measure, {})
+        if name in of_measure:
+            raise UsageError(f"--set {named} is given twice.")
+        try:
+            of_measure[name] = json.loads(value)
+        except ValueError:
+            of_measure[name] = value
+    return found
+
+
 def parse_pairs(given: Iterable[str]) -> dict[str, str]:
     """The file of each purpose; a FILE without a purpose is for both.
 
@@ -181,6 +215,7 @@ PARSERS: dict[str, Callable[[Any], Any]] = {
     "measures": parse_measures,
     "corpora": parse_sources,
     "pairs": parse_pairs,
+    "measure_settings": parse_measure_settings,
     "warehouse": lambda place: str(place) if place else None,
 }
 

@@ -51,7 +51,6 @@ class Run:
         widths: hidden and intermediate width: the shapes of the model's matrix products.
         corpora: the ingested corpora by name.
         earlier: what the measures before this one staged, for one that builds on them.
-        limit_tokens: search only so many tokens of the vocabulary.
         pair_sources, pair_contents: the user's own pairs by purpose: their file, and a hash of its content.
     """
 
@@ -62,7 +61,6 @@ class Run:
     widths: tuple[int, int]
     corpora: Mapping[str, StagedCorpus]
     earlier: Sequence[Staged] = ()
-    limit_tokens: int | None = None
     pair_sources: Mapping[str, str] = field(default_factory=dict)
     pair_contents: Mapping[str, str] = field(default_factory=dict)
     engine: Engine = field(default_factory=InThisProcess)

@@ -32,7 +32,7 @@ from embaudit.watch.regression import Figure, compare
 # In the place of better or worse.
 MEANS_NOTHING = "means nothing"
 # Settings of a request that change which tokens and pairs are looked at.
-ASKED = ("limit_tokens", "pairs")
+ASKED = ("pairs",)
 
 
 # Compared by identity, so that figures can be kept by the audit that they are from.

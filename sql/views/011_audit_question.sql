@@ -8,7 +8,10 @@ SELECT
     CASE WHEN named.source LIKE '/%' THEN named.source ELSE regexp_replace(named.source, '@.*$', '') END AS source,
     md5(concat_ws(
         chr(10),
-        json_merge_patch(audit.settings, '{"source": null, "description": null, "measures": null}'),
+        -- A setting that is null is one that an older audit does not have.
+        json_merge_patch(
+            '{}', json_merge_patch(audit.settings, '{"source": null, "description": null, "measures": null}')
+        ),
         list_sort(CAST(audit.settings -> '$.measures' AS VARCHAR[])),
         audit.seed,
         audit.dtype,

@@ -31,9 +31,9 @@ result AS (
         asked.measure,
         md5(concat_ws(
             chr(10),
-            coalesce(json_merge_patch(asked.settings, '{"corpora": null}'), ''),
+            -- A setting that is null is one that an older audit does not have.
+            coalesce(json_merge_patch('{}', json_merge_patch(asked.settings, '{"corpora": null}')), ''),
             coalesce(texts.contents, ''),
-            coalesce(audit.settings ->> '$.limit_tokens', ''),
             coalesce(audit.settings ->> '$.pairs', ''),
             audit.seed,
             audit.dtype

@@ -42,7 +42,7 @@ ELSEWHERE = {
     r"^embaudit token ./my": "a tiny vocabulary has no such tokens; the tutorial asks the same of a real one",
 }
 # The whole vocabulary takes minutes, and every measure is run by other tests.
-SHORTER = " --limit-tokens 300 --measures {}"
+SHORTER = " --set sticky.limit_tokens=300 --measures {}"
 
 
 @dataclass(frozen=True)

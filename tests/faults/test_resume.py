@@ -124,7 +124,11 @@ CHANGES: dict[str, tuple[dict[str, Any], dict[str, str], set[str]]] = {
         {"texts = 30": "texts = 24", "texts = 12": "texts = 10"},
         SOCM | CURVES | {"length_sigma"},
     ),
-    "limit of tokens": ({"limit_tokens": 60}, {}, INSERTED | VERDICTS | {"prediction", "sticky_score"}),
+    "limit of tokens": (
+        {"measure_settings": {"sticky": {"limit_tokens": 60}}},
+        {},
+        INSERTED | VERDICTS | {"prediction", "sticky_score"},
+    ),
 }
 
 

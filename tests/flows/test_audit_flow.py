@@ -309,7 +309,7 @@ def test_a_blocking_check_publishes_nothing_names_the_rows_and_leaves_what_was_p
 
 @pytest.mark.slow
 def test_limit_tokens_scans_only_so_many(home: Path, tiny_checkpoint: Path, tiny_profile: Path) -> None:
-    outcome = run(tiny_checkpoint, tiny_profile, measures=["sticky"], limit_tokens=25)
+    outcome = run(tiny_checkpoint, tiny_profile, measures=["sticky"], measure_settings={"sticky": {"limit_tokens": 25}})
     assert rows(outcome.warehouse, "SELECT count(*) FROM sticky_score") == [(25,)]
     # Five candidates a protocol: too few for quartiles, and said so.
     assert rows(outcome.warehouse, "SELECT DISTINCT outlier FROM sticky_validation WHERE role = 'candidate'") == [
@@ -387,7 +387,7 @@ def test_one_file_under_two_names_is_one_content(
 
 @pytest.mark.slow
 def test_exhaustive_spends_everything_and_misses_nothing(home: Path, tiny_checkpoint: Path, tiny_profile: Path) -> None:
-    outcome = run(tiny_checkpoint, tiny_profile, measures=["sticky"], exhaustive=True)
+    outcome = run(tiny_checkpoint, tiny_profile, measures=["sticky"], measure_settings={"sticky": {"exhaustive": True}})
     draws = rows(outcome.warehouse, DRAWN.format("scoring"))[0][0]
     assert rows(outcome.warehouse, "SELECT DISTINCT draws FROM sticky_score") == [(draws,)]
     summary = rows(outcome.warehouse, "SELECT search, encodes = exhaustive_encodes, miss_rate FROM sticky_summary")
@@ -407,7 +407,9 @@ def test_a_sequential_score_is_the_exhaustive_one_where_all_draws_were_spent(
         return {token: (pull, slope) for token, pull, slope in found}
 
     sequential = scores(run(tiny_checkpoint, tiny_profile, measures=["sticky"]))
-    exhaustive = scores(run(tiny_checkpoint, tiny_profile, measures=["sticky"], exhaustive=True))
+    exhaustive = scores(
+        run(tiny_checkpoint, tiny_profile, measures=["sticky"], measure_settings={"sticky": {"exhaustive": True}})
+    )
     assert set(sequential) < set(exhaustive)
     difference = [np.subtract(sequential[token], exhaustive[token]) for token in sequential]
     assert np.abs(difference).max() <= 1e-4
@@ -426,8 +428,7 @@ def test_pairs_of_the_users_own_are_kept_as_they_are(
         tiny_profile,
         measures=["sticky"],
         pairs={"validation": str(given)},
-        reference=True,
-        limit_tokens=60,
+        measure_settings={"sticky": {"reference": True, "limit_tokens": 60}},
     )
     for purpose in ("validation", "reference_validation"):
         assert rows(
@@ -460,7 +461,9 @@ def test_a_cheaper_precision_of_the_scan_is_on_record_with_its_rank_correlation(
     home: Path, tiny_checkpoint: Path, tiny_profile: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(precision, "product_seconds", lambda *given: ProductSeconds(0.008, 0.002, 128))
-    outcome = run(tiny_checkpoint, tiny_profile, measures=["sticky"], scan_dtype="auto")
+    outcome = run(
+        tiny_checkpoint, tiny_profile, measures=["sticky"], measure_settings={"sticky": {"scan_dtype": "auto"}}
+    )
     found = rows(outcome.warehouse, "SELECT scan_dtype, scan_speedup, rank_correlation FROM sticky_summary")
     assert [(dtype, speedup) for dtype, speedup, _ in found] == [("bfloat16", 4.0)] * 2
     assert all(-1 <= correlation < 1 for *_, correlation in found)

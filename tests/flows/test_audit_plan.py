@@ -11,6 +11,7 @@ import pytest
 from model_hub import COMMIT, ModelHub
 from tiny import tiny_bert
 
+from embaudit.cli.options import parse_measure_settings
 from embaudit.draw import Draw
 from embaudit.errors import UsageError
 from embaudit.profile import load_profile
@@ -108,9 +109,10 @@ def test_another_commit_of_the_same_content_is_another_row(hub: ModelHub, tiny_c
     [
         ({"measures": ["stick"]}, "no measure is called 'stick'"),
         ({"pairs": {"training": "pairs.csv"}}, "Pairs are for scoring or validation, not for 'training'"),
-        ({"limit_tokens": 0}, "limit_tokens: .* greater than or equal to 1, not 0"),
+        ({"limit_tokens": 300}, r"limit_tokens is a setting of the measure sticky: --set sticky\.limit_tokens=VALUE"),
+        ({"exhaustive": True}, r"measure_settings\.sticky\.exhaustive"),
         ({"dtype": "int8"}, "dtype: .*'int8'"),
-        ({"scan_dtype": "int8"}, "scan_dtype: .*'int8'"),
+        ({"seed": -1}, "seed: .* greater than or equal to 0, not -1"),
         ({"colour": "red"}, "unknown key colour"),
         ({"corpora": {"sts": "https://me:secret@example.com/a.csv"}}, "password"),
     ],
@@ -119,6 +121,16 @@ def test_what_does_not_fit_is_named(asked: dict[str, object], words: str) -> Non
     with pytest.raises(UsageError, match=words) as refused:
         AuditRequest.of(checkpoint="packaged:all-MiniLM-L6-v2", **asked)
     assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("sticky", "words"),
+    [({"scan_dtype": "int8"}, "scan_dtype: .*'int8'"), ({"limit_tokens": 0}, "limit_tokens: .* equal to 1, not 0")],
+)
+def test_settings_of_a_measure_that_do_not_fit_are_named(sticky: dict[str, object], words: str) -> None:
+    request = AuditRequest.of(checkpoint="packaged:all-MiniLM-L6-v2", measure_settings={"sticky": sticky})
+    with pytest.raises(UsageError, match=f"The settings of sticky are invalid: {words}"):
+        plan_audit(request)
 
 
 def test_a_source_is_kept_as_far_as_the_measures_draw_from_it(
@@ -143,3 +155,25 @@ def test_a_source_is_kept_as_far_as_the_measures_draw_from_it(
     assert kept("longdocs", ["length", "tempscale"]) == kept("longdocs", ["length"]) == Draw(rows=KEPT_ROWS, seed=5)
     negatives = {"msmarco-hard-negatives": "sample"}
     assert kept("msmarco-hard-negatives", ["socm"], corpora=negatives) == Draw(rows=50_000, seed=5)
+
+
+def test_settings_of_measures_from_the_command_line() -> None:
+    given = ["sticky.exhaustive=true", "sticky.scan_dtype=float32", "length.texts=20", 'impact.tokens=["river"]']
+    assert parse_measure_settings(given) == {
+        "sticky": {"exhaustive": True, "scan_dtype": "float32"},
+        "length": {"texts": 20},
+        "impact": {"tokens": ["river"]},
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (["exhaustive=true"], r"--set exhaustive=true is not MEASURE\.NAME=VALUE"),
+        (["sticky.exhaustive"], r"is not MEASURE\.NAME=VALUE"),
+        (["sticky.copies=8", "sticky.copies=9"], r"--set sticky\.copies is given twice"),
+    ],
+)
+def test_settings_of_another_form_are_named(given: list[str], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        parse_measure_settings(given)

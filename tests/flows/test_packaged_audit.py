@@ -71,7 +71,7 @@ def first_tokens(minilm: Checkpoint, tmp_path: Path) -> Path:
 def audited(embaudit: Embaudit, checkpoint: str, folder: Path) -> str:
     """What the command prints; the tables are looked at by ``rows``."""
     (folder / "small.toml").write_text(PROFILE)
-    done = embaudit("audit", checkpoint, "--profile", "small.toml", "--limit-tokens", "120", "--full")
+    done = embaudit("audit", checkpoint, "--profile", "small.toml", "--set", "sticky.limit_tokens=120", "--full")
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
     assert re.search(r"^This takes about [\d.]+ (s|min)", done.stderr, re.MULTILINE)

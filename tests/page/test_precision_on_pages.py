@@ -29,7 +29,7 @@ def said(facts: dict[str, Any], **changes: Any) -> str:
             "float16",
             "float16",
             "and validated in float16, which moves their figures by at most 3% of a 95 % interval's width; u and "
-            "everything else are in float32. All in float32: --scan-dtype float32",
+            "everything else are in float32. All in float32: --set sticky.scan_dtype=float32",
         ),
     ],
 )

@@ -58,8 +58,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     return tiny_bert(tmp_path_factory.mktemp("precision") / "bert")
 
 
-def plan(folder: Path, **asked: Any) -> AuditPlan:
-    return plan_audit(AuditRequest.of(checkpoint=str(folder), **{"device": "cpu", **asked}))
+def plan(folder: Path, profile: str = "quick", dtype: str = "auto", **sticky: Any) -> AuditPlan:
+    """With some settings of the measure."""
+    asked = {"profile": profile, "dtype": dtype, "measure_settings": {"sticky": sticky}, "device": "cpu"}
+    return plan_audit(AuditRequest.of(checkpoint=str(folder), **asked))
 
 
 def run(folder: Path, **asked: Any) -> Run:

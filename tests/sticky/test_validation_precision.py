@@ -46,7 +46,11 @@ def test_it_is_used_where_it_moves_no_figure(
     monkeypatch.setattr(validation, "COMPARED_TOKENS", 5)
     monkeypatch.setattr(settings, "COMPARED_TOKENS", 5)
     request = AuditRequest.of(
-        checkpoint=str(tiny_checkpoint), profile=str(tiny_profile), measures=["sticky"], scan_dtype="auto", device="cpu"
+        checkpoint=str(tiny_checkpoint),
+        profile=str(tiny_profile),
+        measures=["sticky"],
+        measure_settings={"sticky": {"scan_dtype": "auto"}},
+        device="cpu",
     )
     outcome = audit.fn(request)
     (found,) = rows(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import subprocess
 from collections.abc import Callable
 from importlib.resources import files
@@ -313,6 +314,26 @@ def test_a_warehouse_from_before_the_release_keeps_every_row(published_warehouse
     del before["schema_migration"], after["schema_migration"]
     assert after == before
     assert recorded(published_warehouse)[-1] == on_record()[-1]
+
+
+@pytest.mark.parametrize("limit", [None, 300])
+def test_what_was_asked_of_the_search_moves_to_its_measure(published_warehouse: Path, limit: int | None) -> None:
+    """An audit of before and one of now that were asked the same are one question."""
+    asked = "SELECT measure, question FROM latest_result ORDER BY ALL"
+    own = json.dumps({"sticky": {**({"limit_tokens": limit} if limit else {}), "exhaustive": False}})
+    with duckdb.connect(str(published_warehouse)) as connection:
+        connection.execute(f"UPDATE audit SET settings = json_merge_patch(settings, '{own}')")
+    now = rows(published_warehouse, asked)
+    before = """json_merge_patch(settings, '{"sticky": {"limit_tokens": null, "exhaustive": null}}')"""
+    with duckdb.connect(str(published_warehouse)) as connection:
+        # The key is there, with or without a number: as text, since a patch drops what is null.
+        connection.execute(f"UPDATE audit SET settings = left({before}, -1) || ',\"limit_tokens\":{limit or 'null'}}}'")
+        connection.execute("DELETE FROM schema_migration WHERE version = 101")
+    opened(published_warehouse)
+    assert rows(published_warehouse, asked) == now
+    ((settings,),) = rows(published_warehouse, "SELECT settings FROM audit")
+    assert "limit_tokens" not in json.loads(settings)
+    assert json.loads(settings)["sticky"].get("limit_tokens") == limit
 
 
 def test_one_that_lacks_the_last_of_these_migrations_is_refused(published_warehouse: Path) -> None:

@@ -134,6 +134,6 @@ def _miss_rate(summary: dict[str, Any]) -> Finding:
         **unless_ok(
             level,
             "Bad tokens may be missing from the shortlist.",
-            "embaudit audit CHECKPOINT --profile standard (or --exhaustive)",
+            "embaudit audit CHECKPOINT --profile standard (or --set sticky.exhaustive=true)",
         ),
     )

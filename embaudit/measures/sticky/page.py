@@ -141,7 +141,7 @@ def _in_half(row: dict[str, Any]) -> str:
     moved = "" if row["validation_difference"] is None else f" by at most {row['validation_difference']:.0%}"
     return (
         f"Candidates were searched in {scan}{ranks}, and validated in {validation}, which moves their figures{moved} "
-        f"of a 95 % interval's width; u and everything else are in {own}. All in {own}: --scan-dtype {own}"
+        f"of a 95 % interval's width; u and everything else are in {own}. All in {own}: --set sticky.scan_dtype={own}"
     )
 
 

@@ -70,7 +70,7 @@ def choose_tokens(
         raise MeasureError(
             f"There is no token to scan: {len(eligible)} of {len(tokens)} are reachable or special, and the limit is "
             f"{limit}.",
-            next_step="Raise --limit-tokens." if limit is not None else "Look at its tokenizer.",
+            next_step="Raise it: --set sticky.limit_tokens=N" if limit is not None else "Look at its tokenizer.",
         )
     # The pilot is the first of a random order, so it is a random sample of these tokens, and of all eligible ones.
     chosen = np.random.default_rng([seed, len(eligible)]).choice(len(eligible), size=count, replace=False)

@@ -74,9 +74,16 @@ class StickySettings(MeasureSettings):
         default="validated", description="name for the verdicts; with few draws they only screen"
     )
 
+    limit_tokens: int | None = Field(default=None, ge=1, description="scan only so many tokens, drawn at random")
+    exhaustive: bool = Field(
+        default=False,
+        description="every token gets all draws, u is of all entries, and shortlists have no limit (slow)",
+    )
+
     def everything(self) -> StickySettings:
-        """The same settings with all entries, draws and candidates, for ``--exhaustive``."""
-        return self.model_copy(update={"similarity_entries": None, "scan_encodes": None, "max_shortlist": None})
+        """The same settings with all entries, draws and candidates: what ``exhaustive`` stands for."""
+        every = {"similarity_entries": None, "scan_encodes": None, "max_shortlist": None}
+        return self.model_copy(update={**every, "exhaustive": False})
 
     def may_validate_as_scanned(self, candidates: int, controls: int) -> bool:
         """Whether the validation may run in the scan's precision: only where that is left to us, on enough tokens."""
@@ -109,9 +116,8 @@ class StickySettings(MeasureSettings):
             yield Work(24 * pairs, inserted)
 
     def requested(self, request: Asked) -> StickySettings:
-        settings = self.everything() if request.exhaustive else self
-        if request.reference:
+        settings = self.everything() if self.exhaustive else self
+        if settings.reference:
             # Pairs are chosen below u, and u is held against published figures: of every entry, not estimated.
             settings = settings.model_copy(update={"similarity_entries": None})
-        asked = {"reference": request.reference or None, "scan_dtype": request.scan_dtype}
-        return settings.model_copy(update={name: value for name, value in asked.items() if value is not None})
+        return settings

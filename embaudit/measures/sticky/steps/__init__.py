@@ -48,7 +48,7 @@ def _measured(run: Run) -> list[Staged]:
 
     entries = read_rows([tokens.path])
     draws = len(sample.sentence_set("scoring").draws)
-    chosen = choose_tokens(entries, settings.scan_encodes, draws, run.limit_tokens, run.seed)
+    chosen = choose_tokens(entries, settings.scan_encodes, draws, settings.limit_tokens, run.seed)
     found = search(material, chosen)
     scored, searched = found.scored, len(chosen.token_ids)
 
@@ -56,7 +56,7 @@ def _measured(run: Run) -> list[Staged]:
     candidates = np.array(sorted({token for listed in shortlists.values() for token in listed}), dtype=np.int64)
     controls = choose_controls(entries, candidates, settings.controls, run.seed)
     validated, compared, validated_in = validate(material, candidates, controls, found.precision)
-    # For the cost of ``--exhaustive``: all draws of every token, and shortlists of unlimited length.
+    # For the cost of an exhaustive search: all draws of every token, and shortlists of unlimited length.
     listed = len(candidates)
     if settings.max_shortlist is not None:
         listed = max(listed, len(PROTOCOLS) * shortlist_length(settings.everything(), searched))

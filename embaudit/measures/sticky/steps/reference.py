@@ -212,6 +212,7 @@ def measure_reference(
 def _scanned(run: Run, tokens: list[dict[str, Any]]) -> np.ndarray:
     """Ids to scan: ok and special tokens, as in the published code; if there is a limit, a random sample of them."""
     ids = np.array([row["token_id"] for row in tokens if row["category"] in ("ok", "special")], dtype=np.int64)
-    if run.limit_tokens is None or run.limit_tokens >= len(ids):
+    limit = run.settings(StickySettings).limit_tokens
+    if limit is None or limit >= len(ids):
         return ids
-    return np.sort(np.random.default_rng([run.seed, len(ids)]).choice(ids, run.limit_tokens, replace=False))
+    return np.sort(np.random.default_rng([run.seed, len(ids)]).choice(ids, limit, replace=False))
