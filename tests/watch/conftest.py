@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
+from index_library import Library
 from tiny import tiny_bert
 
+from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
 from embaudit.request import AuditSettings
 from embaudit.watch.watch_list import WatchList, read_watch_list
 
@@ -65,3 +68,15 @@ def settings() -> AuditSettings:
 def rewrite(path: Path, **changes: object) -> None:
     """Change a JSON file."""
     path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+@pytest.fixture
+def library(tmp_path: Path, put: Callable[[Path, int], Path], weights: Callable[[int], Path]) -> Library:
+    """Without rows yet."""
+    put(tmp_path / "model", 0)
+
+    def of(seed: int) -> Callable[[Sequence[str]], np.ndarray]:
+        encoder = Encoder(load_checkpoint(str(weights(seed)), LoadOptions(device="cpu")))
+        return lambda texts: encoder.encode_texts(list(texts))
+
+    return Library(tmp_path, tmp_path / "library.sqlite", (of(0), of(1)))

@@ -1,0 +1,67 @@
+"""What a watch publishes of indexes: the flow, the table, the commands, a warehouse from before there was one."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import duckdb
+import pytest
+from click.testing import CliRunner
+from commands import run_here
+from index_library import Library, named
+
+from embaudit.cli.main import cli
+from embaudit.errors import WarehouseError
+from embaudit.warehouse.migrate import known_views
+from embaudit.warehouse.open_items import read_accepted_in_indexes
+from embaudit.warehouse.query import run_query
+from embaudit_flows.watch import watch
+from embaudit_flows.watch_record import FOREIGN_STATE
+
+
+def test_by_the_flow_the_tables_and_the_commands(
+    library: Library, home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    library.write(named(0, 20))
+    assert watch(str(library.list)).summary == "1 index wholly the function's"
+    library.write(named(20, 24), revision=1)
+    state = watch(str(library.list), return_state=True)
+    assert state.name == FOREIGN_STATE
+    assert state.result().summary == f"not wholly its function's: {library.path}"
+    warehouse = home / "warehouse.duckdb"
+    found = run_query(warehouse, "index-checks")
+    row = dict(zip(found.columns, found.rows[0], strict=True))
+    assert (row["verdict"], row["new_foreign"], row["passport_id"]) == ("not wholly its own", 4, None)
+    assert row["checkpoint_id"] is not None
+    open_now = run_query(warehouse, "open-items").rows
+    assert [(source, what, item) for source, _, what, _, item, *_ in open_now] == [
+        (str(library.path), "index", "other_vectors")
+    ]
+    here = {**os.environ, "EMBAUDIT_HOME": str(home)}
+    done = run_here(("accept", library.path.name, "--reason", "known", "--by", "me"), here, tmp_path)
+    assert "in the index: other_vectors" in done.stdout
+    assert run_query(warehouse, "open-items").rows == []
+    shown = run_here(("watch", str(library.list)), here, tmp_path)
+    assert shown.returncode == 0
+    assert "1 index wholly the function's" in shown.stdout
+    assert "embaudit query index-checks" in shown.stdout
+    seen = run_here(("watch", str(library.list), "--dry-run"), here, tmp_path)
+    assert f"look for rows that are not those of {library.folder / 'model'}" in seen.stdout
+
+
+def test_a_warehouse_from_before_there_were_indexes_is_upgraded(published_warehouse: Path) -> None:
+    older = known_views()["found_item"].partition("UNION ALL\nSELECT in_index")[0] + ";"
+    with duckdb.connect(published_warehouse) as connection:
+        connection.execute(older)
+        connection.execute("DROP TABLE index_check")
+        open_before = connection.execute("SELECT * FROM found_item ORDER BY ALL").fetchall()
+    assert read_accepted_in_indexes(published_warehouse, 0) == set()
+    words = ["--warehouse", str(published_warehouse)]
+    refused = CliRunner().invoke(cli, ["accept", "owner/x", "--reason", "r", "--by", "me", *words]).exception
+    assert isinstance(refused, WarehouseError)
+    assert "embaudit upgrade" in refused.next_step
+    assert CliRunner().invoke(cli, ["upgrade", *words]).exception is None
+    with duckdb.connect(published_warehouse, read_only=True) as connection:
+        assert connection.execute("SELECT * FROM found_item ORDER BY ALL").fetchall() == open_before
+    assert run_query(published_warehouse, "index-checks").rows == []
