@@ -12,6 +12,7 @@ from embaudit.checking.verdict import LEVEL_OF, Verdict, verdict_of
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
 from embaudit.checkpoint.model import forget_models
 from embaudit.checkpoint.modules import NoTransformer
+from embaudit.checkpoint.streamed import is_in_files
 from embaudit.comparisons.change.change import change_report
 from embaudit.comparisons.exports.files import export_findings
 from embaudit.comparisons.report import Report
@@ -35,6 +36,10 @@ PARTS = {
     "halves": "numbers in half precision",
     "change": "what changed against the base",
 }
+IN_FILES = (
+    "its weights do not fit into the memory that can be had here, so they stay in their files, and a layer's are in "
+    "memory while it computes. The vectors are the same, and every pass reads the files again."
+)
 STOPPED = f"stopped{COULD_NOT_RUN}"
 # Called with a line for whoever waits.
 Progress = Callable[[str], None]
@@ -136,13 +141,16 @@ def check(
     start = time.monotonic()
     options = options or LoadOptions()
     try:
-        checkpoint = load_checkpoint(reference, options)
+        checkpoint = load_checkpoint(reference, options, may_stay_in_files=True)
     except NoTransformer:
         # Its vectors can be checked all the same.
         raise
     except CheckpointError as error:
         return not_loadable(reference, error, time.monotonic() - start, base)
     figures: dict[str, Any] = {}
+    if is_in_files(checkpoint.model):
+        figures["weights_in_files"] = True
+        progress(f"{reference}: {IN_FILES}")
     checkpoint_id = checkpoint.checkpoint_id
     parts = _Parts(reference, options, material or sample_material(), base, figures, progress)
     # Nobody but the parts holds it, so that they can let it go.
@@ -266,7 +274,7 @@ class _Parts:
         self.progress(f"{self.reference}: {so_far} What has changed against {base} comes next.")
 
         def beside_base() -> list[Finding]:
-            other = load_checkpoint(base, self.options)
+            other = load_checkpoint(base, self.options, may_stay_in_files=True)
             report = change_report(checkpoint, other, sample_material(), quality.measured, quality.golden)
             self.figures["change"] = report.figures
             return report.findings

@@ -22,6 +22,7 @@ from embaudit.checkpoint.pooling import build_after_pooling
 from embaudit.checkpoint.probe import probe, require_same_ids
 from embaudit.checkpoint.prompts import AS_DECLARED, INSTRUCTORS, AskedPrompts, PromptTokens, TextKind, prompt_tokens
 from embaudit.checkpoint.reference import ResolvedCheckpoint, resolve, weights_are_pickles
+from embaudit.checkpoint.streamed import computes_in
 from embaudit.checkpoint.switching import refuse_switching
 from embaudit.checkpoint.tokenizer import (
     limits_by_kind,
@@ -172,12 +173,20 @@ class Checkpoint:
 
 
 def load_checkpoint(
-    reference: str | ResolvedCheckpoint, options: LoadOptions | None = None, *, is_kept: bool = True
+    reference: str | ResolvedCheckpoint,
+    options: LoadOptions | None = None,
+    *,
+    is_kept: bool = True,
+    may_stay_in_files: bool = False,
 ) -> Checkpoint:
     """Resolve, hash, load and check a checkpoint.
 
     Loading the same content again in a process shares one model in memory, unless it is not kept: that one is in memory
     as long as whoever asked holds it.
+
+    Args:
+        may_stay_in_files: for whoever only runs it and looks at its weights one by one: those that do not fit into
+            memory are read from their files in every pass (``embaudit.checkpoint.streamed``).
 
     Raises:
         CheckpointError: if anything is missing, broken, unsafe or not finite.
@@ -186,7 +195,7 @@ def load_checkpoint(
     if isinstance(reference, str):
         reference = resolve(reference, allow_pickle=options.allow_pickle, trust_remote_code=options.trust_remote_code)
     recipe, identity = describe(reference, options)
-    return _load(reference, recipe, identity, options, is_kept=is_kept)
+    return _load(reference, recipe, identity, options, is_kept=is_kept, may_stay_in_files=may_stay_in_files)
 
 
 def load_from_files(reference: str, options: LoadOptions) -> Checkpoint:
@@ -294,6 +303,7 @@ def _load(
     options: LoadOptions,
     *,
     is_kept: bool,
+    may_stay_in_files: bool,
 ) -> Checkpoint:
     device = choose_device(options.device)
     transformer, settings = resolved.folder / recipe.transformer_path, recipe.settings
@@ -308,6 +318,7 @@ def _load(
             options.allow_pickle,
             options.trust_remote_code,
             Overrides.of(settings),
+            may_stay_in_files,
         )
     checkpoint = assemble(resolved, recipe, identity, options, model)
     return replace(checkpoint, dimension=probe(checkpoint))
@@ -363,7 +374,7 @@ def assemble(
         segments=segment_ids(model, tokenizer, call, (prefix_ids, suffix_ids), source),
         dimension=0,
         device=device,
-        dtype=str(model.dtype).removeprefix("torch."),
+        dtype=str(computes_in(model)).removeprefix("torch."),
         prefix_ids=prefix_ids,
         suffix_ids=suffix_ids,
         prompts=prompts,

@@ -31,7 +31,7 @@ def giving_back(files: Collection[Path]) -> Iterator[None]:
     if sys.platform != "linux" or not files:
         yield
         return
-    outer = _WATCHED.set(_Pages(files))
+    outer = _WATCHED.set(Pages(files))
     try:
         yield
     finally:
@@ -47,7 +47,7 @@ def giving_back_meanwhile(files: Collection[Path]) -> Iterator[None]:
     if sys.platform != "linux" or not files:
         yield
         return
-    pages, done = _Pages(files), threading.Event()
+    pages, done = Pages(files), threading.Event()
 
     def watch() -> None:
         while not done.wait(SECONDS):
@@ -68,11 +68,14 @@ def was_read() -> None:
         pages.give_back()
 
 
-class _Pages:
-    """What of some files is in memory."""
+class Pages:
+    """What of some files is in memory; nothing is given back but on Linux."""
 
     def __init__(self, files: Collection[Path]) -> None:
         self.names = {str(path.resolve()) for path in files}
+        self.is_here = sys.platform == "linux"
+        if not self.is_here:
+            return
         # Libraries are mapped files, too.
         self.others = _of_files()
         self.libc = ctypes.CDLL(None, use_errno=True)
@@ -80,7 +83,7 @@ class _Pages:
 
     def give_back(self) -> None:
         with suppress(OSError):
-            if _of_files() - self.others < KEPT:
+            if not self.is_here or _of_files() - self.others < KEPT:
                 return
             for start, size in clean_mappings(self.names):
                 self.libc.madvise(start, size, MADV_DONTNEED)
@@ -88,7 +91,7 @@ class _Pages:
             self.others = _of_files()
 
 
-_WATCHED: ContextVar[_Pages | None] = ContextVar("watched", default=None)
+_WATCHED: ContextVar[Pages | None] = ContextVar("watched", default=None)
 
 
 def _of_files() -> int:

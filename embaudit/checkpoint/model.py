@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 from embaudit.checkpoint.files import is_pickle, weight_files
 from embaudit.checkpoint.mapped import giving_back, giving_back_meanwhile, was_read
-from embaudit.checkpoint.room import require_room
+from embaudit.checkpoint.room import bytes_in_memory, fits, require_room
 from embaudit.checkpoint.settings import TransformerSettings
+from embaudit.checkpoint.streamed import stay_in_files, units_of
 from embaudit.checkpoint.tensors import stored_tensors
 from embaudit.errors import CheckpointError, one_line
 
@@ -87,8 +88,13 @@ def load_model(
     allow_pickle: bool,
     trust_remote_code: bool,
     overrides: Overrides = Overrides(),
+    may_stay_in_files: bool = False,
 ) -> PreTrainedModel:
     """A model on its device, loaded once per content; hold ``ONE_AT_A_TIME`` while calling it.
+
+    Args:
+        may_stay_in_files: where weights do not fit into memory in this precision, whether they are read from their
+            files layer by layer, in every pass.
 
     Raises:
         CheckpointError: if it cannot be read, or its weights are incomplete or not finite.
@@ -96,15 +102,33 @@ def load_model(
     """
     # The hashes are only part of the cache key: files that changed under the same path are read again.
     # In the precision that they are stored in, weights stay mapped: the system needs no memory of its own for them.
-    stored = stored_dtype(folder)
+    stored, files = stored_dtype(folder), weight_files(folder)
     if stored != dtype:
-        require_room(folder, weight_files(folder), dtype)
+        weights = bytes_in_memory(files, dtype)
+        if may_stay_in_files and stored and not (trust_remote_code or fits(weights)) and device == "cpu":
+            return _in_files(folder, dtype, allow_pickle, overrides)
+        require_room(folder, weights, f"in {dtype}")
     # Of files in several precisions some tensors stay mapped, and a stranger's code may write into any.
     is_all_copied = bool(stored) and stored != dtype and not trust_remote_code
-    with giving_back_meanwhile(weight_files(folder) if is_all_copied else ()):
+    with giving_back_meanwhile(files if is_all_copied else ()):
         model, report = _read_model(folder, dtype, allow_pickle, trust_remote_code, overrides)
     require_whole(folder, model, report)
     return model.to(device).eval()
+
+
+def _in_files(folder: Path, dtype: str, allow_pickle: bool, overrides: Overrides) -> PreTrainedModel:
+    """A model whose layers are in memory, in a wider precision, while each of them computes.
+
+    Raises:
+        TooLittleMemory: if the largest layer does not fit.
+    """
+    import torch
+
+    model = load_in_files(folder, allow_pickle, trust_remote_code=False, overrides=overrides)
+    wide = getattr(torch, dtype)
+    largest = max(unit.numbers for unit in units_of(model)) * wide.itemsize
+    require_room(folder, largest, f"for the largest layer in {dtype}: the others stay in their files")
+    return stay_in_files(model, wide, weight_files(folder))
 
 
 def forget_models() -> None:

@@ -17,28 +17,36 @@ BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 WORK, WORK_SHARE = 1_000_000_000, 0.5
 
 
-def require_room(folder: Path, files: list[Path], dtype: str, root: Path | None = None) -> None:
-    """Refuse to load weights that do not fit into the memory that this process may still have.
+def require_room(folder: Path, weights: int, what: str) -> None:
+    """Refuse what does not fit into the memory that this process may still have.
 
     Args:
         folder: of the weights.
-        files: the weights, to be loaded in this precision.
-        root: where ``/proc`` and ``/sys`` are.
+        weights: bytes of those that are in memory together.
+        what: these are, such as ``in float32``.
 
     Raises:
         TooLittleMemory: if they do not fit; not where the system does not say how much there is.
     """
-    there, weights = free_memory(root or ROOT), bytes_in_memory(files, dtype)
-    needed = weights + min(WORK, WORK_SHARE * weights)
-    if there is None or needed <= there:
+    if fits(weights):
         return
     raise TooLittleMemory(
-        f"The weights in {folder} need about {_size(needed)} of memory ({_size(weights)} in {dtype}, and the rest to "
-        f"compute with them), but only {_size(there)} can be had here.",
-        kept="Nothing was loaded.",
+        f"The weights in {folder} need about {_size(_needed(weights))} of memory ({_size(weights)} {what}, and the "
+        f"rest to compute with them), but only {_size(free_memory() or 0)} can be had here.",
+        kept="Nothing was computed.",
         next_step="Free some, raise the container's limit, or look at the files alone, which takes 1 GB: "
         "embaudit check CHECKPOINT --files",
     )
+
+
+def fits(weights: int) -> bool:
+    """Whether so many bytes of weights can be had, with what it takes to compute with them; so if nobody says."""
+    there = free_memory()
+    return there is None or _needed(weights) <= there
+
+
+def _needed(weights: int) -> float:
+    return weights + min(WORK, WORK_SHARE * weights)
 
 
 def _size(count: float) -> str:
@@ -57,8 +65,13 @@ def bytes_in_memory(files: list[Path], dtype: str) -> int:
     )
 
 
-def free_memory(root: Path = ROOT) -> int | None:
-    """Bytes that this process may still have: free in the system and in each control group; None if nobody says."""
+def free_memory(root: Path | None = None) -> int | None:
+    """Bytes that this process may still have: free in the system and in each control group; None if nobody says.
+
+    Args:
+        root: where ``/proc`` and ``/sys`` are.
+    """
+    root = root or ROOT
     found = [*_of_system(root), *(left for group in control_groups(root, "memory") for left in _of_group(group))]
     return max(0, min(found)) if found else None
 

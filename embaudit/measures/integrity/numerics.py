@@ -105,7 +105,7 @@ def half_findings(exact: InFloat32, options: LoadOptions) -> list[Finding]:
 def _half_finding(dtype: str, exact: InFloat32, options: LoadOptions) -> Finding:
     is_declared = dtype == exact.declared
     try:
-        half = load_checkpoint(exact.resolved, replace(options, dtype=dtype), is_kept=False)
+        half = load_checkpoint(exact.resolved, replace(options, dtype=dtype), is_kept=False, may_stay_in_files=True)
         found = Encoder(half).encode_ids(exact.ids)
     except MeasureError:
         return _overflows(dtype, is_declared=is_declared)

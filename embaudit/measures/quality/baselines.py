@@ -65,8 +65,10 @@ def mean_input_embeddings(checkpoint: Checkpoint, texts: Sequence[str]) -> np.nd
     with torch.inference_mode():
         ids = torch.tensor([token for one in own for token in one], dtype=torch.int64, device=table.device)
         starts = torch.tensor(np.r_[0, np.cumsum([len(one) for one in own])[:-1]], device=table.device)
-        means = torch.nn.functional.embedding_bag(ids, table, starts.long(), mode="mean")
-    return np.asarray(means.float().cpu().numpy())
+        # The table may be larger than everything else, and in half precision.
+        rows, places = torch.unique(ids, return_inverse=True)
+        means = torch.nn.functional.embedding_bag(places, table[rows].float(), starts.long(), mode="mean")
+    return np.asarray(means.cpu().numpy())
 
 
 def _tfidf(texts: Sequence[str]) -> scipy.sparse.csr_array | None:

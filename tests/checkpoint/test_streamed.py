@@ -1,0 +1,106 @@
+"""Weights that stay in their files while a network runs give the vectors of one that is loaded as a whole."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint, model, room
+from embaudit.checkpoint.model import forget_models
+from embaudit.checkpoint.room import bytes_in_memory
+from embaudit.checkpoint.streamed import is_in_files, units_of
+from embaudit.errors import TooLittleMemory
+
+sys.path.append(str(Path(__file__).resolve().parent.parent))
+from commands import run_here
+from tiny import tiny_bert
+from tiny_models import FAMILIES
+
+TEXTS = ["the old river", "a town by the water that is long enough to be padded beside the others", "gold"]
+
+
+def in_half(folder: Path, dtype: torch.dtype = torch.bfloat16) -> Path:
+    for file in folder.rglob("*.safetensors"):
+        tensors = {
+            name: tensor.to(dtype) if tensor.is_floating_point() else tensor for name, tensor in load_file(file).items()
+        }
+        save_file(tensors, file, metadata={"format": "pt"})
+    return folder
+
+
+@pytest.fixture
+def too_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory for a layer, and not for the whole."""
+    monkeypatch.setattr(model, "fits", lambda weights: False)
+    forget_models()
+
+
+@pytest.mark.usefixtures("too_little")
+@pytest.mark.parametrize("family", FAMILIES)
+def test_vectors_of_every_family_are_the_same_to_the_last_bit(family: str, plain: Callable[..., Path]) -> None:
+    folder = in_half(plain(family))
+    options = LoadOptions(device="cpu", pooling="mean")
+    streamed = load_checkpoint(str(folder), options, is_kept=False, may_stay_in_files=True)
+    assert is_in_files(streamed.model)
+    assert streamed.dtype == "float32"
+    stored = {name: parameter.dtype for name, parameter in streamed.model.named_parameters()}
+    whole = load_checkpoint(str(folder), options, is_kept=False)
+    for _ in range(2):
+        np.testing.assert_array_equal(Encoder(streamed).encode_texts(TEXTS), Encoder(whole).encode_texts(TEXTS))
+    # Nothing stays widened, and nothing in the file has changed.
+    assert {name: parameter.dtype for name, parameter in streamed.model.named_parameters()} == stored
+    for (name, own), (_, other) in zip(streamed.model.named_parameters(), whole.model.named_parameters(), strict=True):
+        # A pooler that is not in the file is drawn anew, and nothing depends on it.
+        assert name.startswith("pooler.") or torch.equal(own.float(), other), name
+
+
+def test_a_module_that_fails_leaves_its_weights_as_they_were(too_little: None, plain: Callable[..., Path]) -> None:
+    folder = in_half(plain("bert"))
+    streamed = load_checkpoint(str(folder), LoadOptions(device="cpu"), is_kept=False, may_stay_in_files=True)
+    layer = next(unit for unit in units_of(streamed.model) if unit.is_layer).module
+    with pytest.raises(Exception, match=r".+"):
+        layer("no states")
+    assert {parameter.dtype for parameter in layer.parameters()} == {torch.bfloat16}
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, pytest.param(torch.float16, marks=pytest.mark.slow)])
+def test_what_does_not_fit_is_checked_all_the_same(
+    dtype: torch.dtype, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With memory for most of the weights; with less than a layer's, it is said before anything is computed."""
+    folder = in_half(tiny_bert(tmp_path / "m"), dtype)
+    weights = bytes_in_memory([folder / "model.safetensors"], "float32")
+    (tmp_path / "proc").mkdir()
+
+    def there_are(count: float) -> None:
+        (tmp_path / "proc/meminfo").write_text(f"MemAvailable: {int(count) >> 10} kB\n")
+
+    monkeypatch.setattr(room, "ROOT", tmp_path)
+    options = LoadOptions(device="cpu")
+    there_are(1.4 * weights)
+    assert is_in_files(load_checkpoint(str(folder), options, is_kept=False, may_stay_in_files=True).model)
+    with pytest.raises(TooLittleMemory, match="in float32"):
+        load_checkpoint(str(folder), options, is_kept=False)
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1"}
+    there_are(2 * weights)
+    whole = run_here(("check", str(folder), "--json"), environment, tmp_path)
+    there_are(1.4 * weights)
+    checked = run_here(("check", str(folder), "--json"), environment, tmp_path)
+    assert "a layer's are in memory while it computes" in checked.stderr
+    assert findings(checked.stdout) == findings(whole.stdout)
+    there_are(1024)
+    with pytest.raises(TooLittleMemory, match="for the largest layer"):
+        load_checkpoint(str(folder), options, is_kept=False, may_stay_in_files=True)
+
+
+def findings(printed: str) -> list[tuple[str, str, float | None]]:
+    import json
+
+    return [(one["level"], one["name"], one["value"]) for one in json.loads(printed)["findings"]]
