@@ -95,7 +95,7 @@ docs: .venv/.dev ## write the pages of tables, commands and settings from what t
 		$(BIN)/python -m embaudit.cli.reference $$page > docs/$$page.md.new && mv docs/$$page.md.new docs/$$page.md; done
 
 site: .venv/.site ## build docs/ as a site in build/site; any broken link is an error
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 	@echo "Built build/site. To read it, with its search: $(BIN)/python -m http.server -d build/site"
 
 bench: .venv/.dev ## print the benchmark table (over an hour, most of it for the exhaustive search and the broken copies)

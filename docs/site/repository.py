@@ -1,4 +1,4 @@
-"""A hook of MkDocs: links that lead out of ``docs/`` lead to copies of what they name, under ``repository/`` in the site.
+"""A hook of MkDocs: links that lead out of ``docs/`` lead to copies, which the site has under ``repository/``.
 
 The pages link to files of the repository (``../benchmarks/README.md``), which its own view follows. The project has no
 public address that a site could link to instead, and the site is read without a network: so it carries these files.
@@ -14,7 +14,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-DOCS, COPIES = "docs/", "repository/"
+DOCS, COPIES, LISTING = "docs/", "repository/", "/files.md"
 LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#|/)([^)#\s]+)(?=[)#])")
 
 
@@ -41,24 +41,25 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
     def turned(link: re.Match[str]) -> str:
         to = target(name, link[1])
-        if not (root / to).exists() or name.startswith(DOCS) and to.startswith(DOCS):
+        if not is_ours(to, root) or (name.startswith(DOCS) and to.startswith(DOCS)):
             return link[1]
         return posixpath.relpath(place(to, root), posixpath.dirname(uri) or ".")
 
     return LINK.sub(turned, markdown)
 
 
-LISTING = "/files.md"
-
-
 def target(name: str, link: str) -> str:
     return posixpath.normpath(posixpath.join(posixpath.dirname(name), link))
+
+
+def is_ours(name: str, root: Path) -> bool:
+    return not name.startswith("..") and (root / name).exists()
 
 
 def linked_from(name: str, root: Path) -> set[str]:
     """What a page links to that is there, as paths from the root of the repository."""
     found = {target(name, link) for link in LINK.findall((root / name).read_text(encoding="utf-8"))}
-    return {each for each in found if (root / each).exists()}
+    return {each for each in found if is_ours(each, root)}
 
 
 def place(name: str, root: Path) -> str:
