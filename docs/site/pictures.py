@@ -31,6 +31,7 @@ PICTURES = Path(__file__).parents[1] / "pictures"
 # What is typed, and how many pixels of the page are shown.
 COMMANDS = {
     "check": (f"check {CHECKPOINT}", 820),
+    "parity": (f"parity {CHECKPOINT} --with ./served", 545),
     "vectors": (f"vectors {CHECKPOINT} index.parquet", 760),
     "search": (f"search index.faiss {CHECKPOINT} --texts texts.jsonl", 900),
     "why": (f"why index.faiss {CHECKPOINT} --texts texts.jsonl --golden golden.csv", 900),
@@ -81,6 +82,7 @@ def put_files(folder: Path) -> None:
     faiss.write_index(graph, str(folder / "index.faiss"))
     put_golden(folder / "golden.csv", texts)
     put_next(folder / "my-next-checkpoint")
+    put_served(folder / "served")
 
 
 def sample_texts() -> list[str]:
@@ -116,6 +118,14 @@ def put_next(folder: Path) -> None:
             tensors[name] = moved.astype(tensor.dtype)
     path.chmod(0o644)
     save_file(tensors, path, metadata={"format": "pt"})
+
+
+def put_served(folder: Path) -> None:
+    """The packaged checkpoint as somebody serves it who believes that it reads 64 tokens."""
+    shutil.copytree(resolve(CheckpointRef.parse(CHECKPOINT)).folder, folder)
+    path = folder / "sentence_bert_config.json"
+    path.chmod(0o644)
+    path.write_text(json.dumps({**json.loads(path.read_text()), "max_seq_length": 64}))
 
 
 def unit(vectors: np.ndarray) -> np.ndarray:
