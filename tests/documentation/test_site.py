@@ -13,8 +13,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+import click
 import pytest
 import yaml
+
+from embaudit.cli.main import cli
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -82,6 +85,13 @@ def test_the_house_has_the_floors_that_imports_obey() -> None:
     house = (DOCS / "pictures/house.svg").read_text(encoding="utf-8")
     floors = re.findall(r'class="c"[^>]*>([^<]+)<', house)
     assert floors == [layer.replace("embaudit.", "") for layer in layers]
+
+
+def test_the_chain_names_commands_that_exist() -> None:
+    chain = (DOCS / "pictures/chain.svg").read_text(encoding="utf-8")
+    named = [name for line in re.findall(r"embaudit ([\w, ]+)<", chain) for name in line.split(", ")]
+    assert len(named) > 6
+    assert set(named) <= set(cli.list_commands(click.Context(cli)))
 
 
 class Built(HTMLParser):
