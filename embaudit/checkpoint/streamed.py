@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from embaudit.checkpoint.mapped import Pages
 
@@ -49,8 +49,8 @@ def stay_in_files(model: PreTrainedModel, dtype: torch.dtype, files: Collection[
 
 def computes_in(model: torch.nn.Module) -> torch.dtype:
     """The precision of what a model gives."""
-    found: torch.dtype = getattr(model, COMPUTES_IN, None) or model.dtype
-    return found
+    found: Any = getattr(model, COMPUTES_IN, None) or model.dtype
+    return cast("torch.dtype", found)
 
 
 def is_in_files(model: torch.nn.Module) -> bool:
