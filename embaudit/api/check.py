@@ -200,14 +200,7 @@ def within(material: Material, most: int) -> Material:
     """Its first pairs, and first queries and documents, that are no more texts than so many altogether."""
     sizes = [2 * len(pairs.scores) for pairs in material.pairs]
     sizes += [len(one.queries) + len(one.documents) for one in material.collections]
-    share = min(1.0, most / max(1, sum(sizes)))
-    return replace(
-        material,
-        pairs=tuple(pairs.first(int(len(pairs.scores) * share)) for pairs in material.pairs),
-        collections=tuple(
-            one.first(int(len(one.queries) * share), int(len(one.documents) * share))[0] for one in material.collections
-        ),
-    )
+    return material.part(min(1.0, most / max(1, sum(sizes))))
 
 
 def _check_pipeline(request: AuditRequest, material: Material, base: str | None, refused: NoTransformer) -> CheckReport:

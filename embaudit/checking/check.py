@@ -19,9 +19,11 @@ from embaudit.document import Page
 from embaudit.errors import EXIT_USAGE, CheckpointError
 from embaudit.finding import COULD_NOT_RUN, Finding, Level, guarded, worst_first
 from embaudit.measures.integrity.function import function_findings
+from embaudit.measures.integrity.hard import HardTexts
 from embaudit.measures.integrity.integrity import integrity_findings
 from embaudit.measures.integrity.numerics import InFloat32, full_findings, half_findings
 from embaudit.measures.integrity.tables import TOKENIZER
+from embaudit.measures.quality.fewer import fewer
 from embaudit.measures.quality.material import Material, sample_material
 from embaudit.measures.quality.measured import Measured
 from embaudit.measures.quality.quality import quality_findings
@@ -223,8 +225,9 @@ class _Parts:
         checkpoint = encoder.checkpoint
         self._run("integrity", lambda: integrity_findings(checkpoint))
         self._say_of_files()
-        self._run("one_function", lambda: function_findings(encoder))
-        exact = self._numerics(encoder)
+        hard = HardTexts(encoder)
+        self._run("one_function", lambda: function_findings(encoder, hard))
+        exact = self._numerics(encoder, hard)
         self._run("exports", lambda: export_findings(checkpoint, self.figures), "files_beside_the_weights")
         return exact, self._quality(encoder), None if self.base is None else checkpoint
 
@@ -237,11 +240,11 @@ class _Parts:
             said = f"{worst.level}: {worst.sentence}{f' ({rest} more)' if rest else ''}"
         self.progress(f"Files, tokenizer and weights of {self.reference}: {said} The network is run next.")
 
-    def _numerics(self, encoder: Encoder) -> InFloat32 | None:
+    def _numerics(self, encoder: Encoder, hard: HardTexts) -> InFloat32 | None:
         exact: list[InFloat32 | None] = [None]
 
         def in_full() -> list[Finding]:
-            findings, exact[0] = full_findings(encoder)
+            findings, exact[0] = full_findings(encoder, hard)
             return findings
 
         self._run("numerics", in_full)
@@ -252,10 +255,12 @@ class _Parts:
         is_broken = any(finding.level == "problem" and finding.name in TOKENIZER for finding in self.findings)
 
         def quality() -> list[Finding]:
-            report = quality_findings(encoder, self.material, tokenizer_is_broken=is_broken)
+            part = fewer(encoder.checkpoint, self.material)
+            report = quality_findings(encoder, part.read, tokenizer_is_broken=is_broken)
             self.figures.update(report.figures)
+            self.figures["texts"] = part.figures()
             measured.extend(report.measured)
-            return list(report.findings)
+            return [*report.findings, *part.findings()]
 
         self._run("quality", quality)
         return measured
@@ -267,7 +272,8 @@ class _Parts:
         self.progress(f"{self.reference}: {so_far} What has changed against {base} comes next.")
 
         def beside_base() -> list[Finding]:
-            report = change_report(checkpoint, load_checkpoint(base, self.options), sample_material(), measured)
+            sample = fewer(checkpoint, sample_material()).read
+            report = change_report(checkpoint, load_checkpoint(base, self.options), sample, measured)
             self.figures["change"] = report.figures
             return report.findings
 

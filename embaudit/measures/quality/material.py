@@ -136,6 +136,16 @@ class Material:
     collections: tuple[Collection, ...] = ()
     missing: tuple[str, ...] = ()
 
+    def part(self, share: float) -> Material:
+        """A share of its pairs, queries and documents: the first of each, whose order is random or has a mix."""
+        return Material(
+            tuple(one.first(int(len(one.scores) * share)) for one in self.pairs),
+            tuple(
+                one.first(int(len(one.queries) * share), int(len(one.documents) * share))[0] for one in self.collections
+            ),
+            self.missing,
+        )
+
 
 def sample_material() -> Material:
     """The embedded sample's first scored pairs, and its first judged queries with all passages judged for them.
