@@ -10,9 +10,12 @@ from typing import Any, ClassVar
 from embaudit.checking.page import check_page
 from embaudit.checking.verdict import LEVEL_OF, Verdict, verdict_of
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
+from embaudit.checkpoint.files import weight_files
+from embaudit.checkpoint.load import load_from_files
+from embaudit.checkpoint.mapped import giving_back
 from embaudit.checkpoint.model import forget_models
 from embaudit.checkpoint.modules import NoTransformer
-from embaudit.comparisons.change.change import change_report
+from embaudit.comparisons.change.change import Ran, change_report
 from embaudit.comparisons.exports.files import export_findings
 from embaudit.comparisons.report import Report
 from embaudit.document import Page
@@ -28,7 +31,7 @@ from embaudit.measures.quality.material import Material, sample_material
 from embaudit.measures.quality.measured import Measured
 from embaudit.measures.quality.quality import quality_findings
 
-# The parts, in the words of whoever stopped before them; half precision is a part of numerics, and last without a base.
+# The parts, in the words of whoever stopped before them; half precision is a part of numerics.
 PARTS = {
     "integrity": "files, tokenizer and weights",
     "one_function": "whether a text has one vector",
@@ -184,6 +187,7 @@ class _Parts:
     progress: Progress
     found: dict[str, list[Finding]] = field(default_factory=dict)
     left: dict[str, str] = field(default_factory=lambda: dict(PARTS))
+    sample: Material = field(default_factory=sample_material)
 
     @property
     def findings(self) -> list[Finding]:
@@ -195,15 +199,14 @@ class _Parts:
         Args:
             loaded: the checkpoint, which is taken out: it is in memory while a part needs it.
         """
-        exact, measured, checkpoint = self._in_full(Encoder(loaded.pop()))
-        if checkpoint is None:
-            # Half precision comes last: the weights are in memory once.
-            forget_models()
+        exact, ran = self._in_full(Encoder(loaded.pop()))
+        # Half precision comes next, then the base: the weights are in memory once.
+        forget_models()
         if exact is not None:
             self.found["numerics"] += guarded("numerics", lambda: half_findings(exact, self.options))
         self.left.pop("halves")
-        if checkpoint is not None:
-            self._beside_base(checkpoint, measured)
+        if self.base is not None:
+            self._beside_base(self.base, ran)
 
     def stopped(self) -> Finding:
         """What was not measured because somebody stopped the check."""
@@ -220,8 +223,8 @@ class _Parts:
         self.found[part] = guarded(called or part, check)
         self.left.pop(part)
 
-    def _in_full(self, encoder: Encoder) -> tuple[InFloat32 | None, list[Measured], Checkpoint | None]:
-        """What is read in float32; what half precision and a base are held against, and the checkpoint for the base."""
+    def _in_full(self, encoder: Encoder) -> tuple[InFloat32 | None, Ran | None]:
+        """What is read in float32: what half precision and a base are held against."""
         checkpoint = encoder.checkpoint
         self._run("integrity", lambda: integrity_findings(checkpoint))
         self._say_of_files()
@@ -229,7 +232,19 @@ class _Parts:
         self._run("one_function", lambda: function_findings(encoder, hard))
         exact = self._numerics(encoder, hard)
         self._run("exports", lambda: export_findings(checkpoint, self.figures), "files_beside_the_weights")
-        return exact, self._quality(encoder), None if self.base is None else checkpoint
+        measured = self._quality(encoder)
+        return exact, None if self.base is None else self._for_base(checkpoint, measured)
+
+    def _for_base(self, checkpoint: Checkpoint, measured: list[Measured]) -> Ran | None:
+        ran: list[Ran] = []
+        self.sample = fewer(checkpoint, self.sample).read
+
+        def for_base() -> list[Finding]:
+            ran.append(Ran.of(checkpoint, self.sample, measured))
+            return []
+
+        self.found["for_base"] = guarded("vectors_beside_the_base", for_base)
+        return ran[0] if ran else None
 
     def _say_of_files(self) -> None:
         """What is known before the network is run, which takes most of the time."""
@@ -265,15 +280,17 @@ class _Parts:
         self._run("quality", quality)
         return measured
 
-    def _beside_base(self, checkpoint: Checkpoint, measured: list[Measured]) -> None:
-        base = self.base
-        assert base is not None
+    def _beside_base(self, base: str, ran: Ran | None) -> None:
         so_far = verdict_of(self.findings).so_far
         self.progress(f"{self.reference}: {so_far} What has changed against {base} comes next.")
 
         def beside_base() -> list[Finding]:
-            sample = fewer(checkpoint, sample_material()).read
-            report = change_report(checkpoint, load_checkpoint(base, self.options), sample, measured)
+            in_files = [load_from_files(reference, self.options) for reference in (self.reference, base)]
+            folders = [one.resolved.folder / one.recipe.transformer_path for one in in_files]
+            with giving_back([path for folder in folders for path in weight_files(folder)]):
+                report = change_report(
+                    *in_files, self.sample, ran, lambda: load_checkpoint(base, self.options, is_kept=False)
+                )
             self.figures["change"] = report.figures
             return report.findings
 
