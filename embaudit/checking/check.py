@@ -237,9 +237,9 @@ class _Parts:
 
     def _for_base(self, checkpoint: Checkpoint, measured: list[Measured]) -> Ran | None:
         ran: list[Ran] = []
-        self.sample = fewer(checkpoint, self.sample).read
 
         def for_base() -> list[Finding]:
+            self.sample = fewer(checkpoint, self.sample).read
             ran.append(Ran.of(checkpoint, self.sample, measured))
             return []
 
@@ -285,11 +285,11 @@ class _Parts:
         self.progress(f"{self.reference}: {so_far} What has changed against {base} comes next.")
 
         def beside_base() -> list[Finding]:
-            in_files = [load_from_files(reference, self.options) for reference in (self.reference, base)]
-            folders = [one.resolved.folder / one.recipe.transformer_path for one in in_files]
+            tuned, before = (load_from_files(reference, self.options) for reference in (self.reference, base))
+            folders = [one.resolved.folder / one.recipe.transformer_path for one in (tuned, before)]
             with giving_back([path for folder in folders for path in weight_files(folder)]):
                 report = change_report(
-                    *in_files, self.sample, ran, lambda: load_checkpoint(base, self.options, is_kept=False)
+                    tuned, before, self.sample, ran, lambda: load_checkpoint(base, self.options, is_kept=False)
                 )
             self.figures["change"] = report.figures
             return report.findings

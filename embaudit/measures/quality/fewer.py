@@ -84,11 +84,9 @@ def fewer(checkpoint: Checkpoint, material: Material, operations: float = OPERAT
         tuple(one for one in material.pairs if one.name == SAMPLE),
         tuple(one for one in material.collections if one.name == SAMPLE),
     )
-    tokens = sum(
-        len(ids)
-        for kind, texts in _by_kind(sample).items()
-        for ids in checkpoint.reading(kind).tokenize(texts)  # type: ignore[arg-type]
-    )
+    tokens = 0
+    for kind, texts in _by_kind(sample).items():
+        tokens += sum(map(len, checkpoint.reading(kind).tokenize(texts)))  # type: ignore[arg-type]
     parameters = multiplied(checkpoint.model)
     needed = 2.0 * parameters * tokens
     if needed <= operations:
