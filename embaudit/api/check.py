@@ -25,7 +25,6 @@ from embaudit.functions.pipeline import is_pipeline, open_pipeline
 from embaudit.loading import PROMPTS
 from embaudit.measures.quality.material import (
     FEW,
-    Collection,
     Material,
     MaterialLimits,
     golden_of,
@@ -235,17 +234,7 @@ def within(material: Material, most: int) -> Material:
     """Its first pairs, and first queries and documents, that are no more texts than so many altogether."""
     sizes = [2 * len(pairs.scores) for pairs in material.pairs]
     sizes += [len(one.queries) + len(one.documents) for one in (*material.collections, *material.golden)]
-    share = min(1.0, most / max(1, sum(sizes)))
-    return replace(
-        material,
-        pairs=tuple(pairs.first(int(len(pairs.scores) * share)) for pairs in material.pairs),
-        collections=tuple(_part(one, share) for one in material.collections),
-        golden=tuple(_part(one, share) for one in material.golden),
-    )
-
-
-def _part(one: Collection, share: float) -> Collection:
-    return one.first(int(len(one.queries) * share), int(len(one.documents) * share))[0]
+    return material.part(min(1.0, most / max(1, sum(sizes))))
 
 
 def _check_pipeline(request: AuditRequest, material: Material, base: str | None, refused: NoTransformer) -> CheckReport:

@@ -10,23 +10,28 @@ from typing import Any, ClassVar
 from embaudit.checking.page import check_page
 from embaudit.checking.verdict import LEVEL_OF, Verdict, verdict_of
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
+from embaudit.checkpoint.files import weight_files
+from embaudit.checkpoint.load import load_from_files
+from embaudit.checkpoint.mapped import giving_back
 from embaudit.checkpoint.model import forget_models
 from embaudit.checkpoint.modules import NoTransformer
 from embaudit.checkpoint.streamed import is_in_files
-from embaudit.comparisons.change.change import change_report
+from embaudit.comparisons.change.change import Ran, change_report
 from embaudit.comparisons.exports.files import export_findings
 from embaudit.comparisons.report import Report
 from embaudit.document import Page
 from embaudit.errors import EXIT_USAGE, CheckpointError
 from embaudit.finding import COULD_NOT_RUN, Finding, Level, guarded, worst_first
 from embaudit.measures.integrity.function import function_findings
+from embaudit.measures.integrity.hard import HardTexts
 from embaudit.measures.integrity.integrity import integrity_findings
 from embaudit.measures.integrity.numerics import InFloat32, full_findings, half_findings
 from embaudit.measures.integrity.tables import TOKENIZER
+from embaudit.measures.quality.fewer import fewer
 from embaudit.measures.quality.material import Material, sample_material
 from embaudit.measures.quality.quality import QualityReport, no_figures, quality_findings
 
-# The parts, in the words of whoever stopped before them; half precision is a part of numerics, and last without a base.
+# The parts, in the words of whoever stopped before them; half precision is a part of numerics.
 PARTS = {
     "integrity": "files, tokenizer and weights",
     "one_function": "whether a text has one vector",
@@ -189,6 +194,7 @@ class _Parts:
     progress: Progress
     found: dict[str, list[Finding]] = field(default_factory=dict)
     left: dict[str, str] = field(default_factory=lambda: dict(PARTS))
+    sample: Material = field(default_factory=sample_material)
 
     @property
     def findings(self) -> list[Finding]:
@@ -200,15 +206,14 @@ class _Parts:
         Args:
             loaded: the checkpoint, which is taken out: it is in memory while a part needs it.
         """
-        exact, quality, checkpoint = self._in_full(Encoder(loaded.pop()))
-        if checkpoint is None:
-            # Half precision comes last: the weights are in memory once.
-            forget_models()
+        exact, ran = self._in_full(Encoder(loaded.pop()))
+        # Half precision comes next, then the base: the weights are in memory once.
+        forget_models()
         if exact is not None:
             self.found["numerics"] += guarded("numerics", lambda: half_findings(exact, self.options))
         self.left.pop("halves")
-        if checkpoint is not None:
-            self._beside_base(checkpoint, quality)
+        if self.base is not None:
+            self._beside_base(self.base, ran)
 
     def stopped(self) -> Finding:
         """What was not measured because somebody stopped the check."""
@@ -225,15 +230,28 @@ class _Parts:
         self.found[part] = guarded(called or part, check)
         self.left.pop(part)
 
-    def _in_full(self, encoder: Encoder) -> tuple[InFloat32 | None, QualityReport, Checkpoint | None]:
-        """What is read in float32; what half precision and a base are held against, and the checkpoint for the base."""
+    def _in_full(self, encoder: Encoder) -> tuple[InFloat32 | None, Ran | None]:
+        """What is read in float32: what half precision and a base are held against."""
         checkpoint = encoder.checkpoint
         self._run("integrity", lambda: integrity_findings(checkpoint))
         self._say_of_files()
-        self._run("one_function", lambda: function_findings(encoder))
-        exact = self._numerics(encoder)
+        hard = HardTexts(encoder)
+        self._run("one_function", lambda: function_findings(encoder, hard))
+        exact = self._numerics(encoder, hard)
         self._run("exports", lambda: export_findings(checkpoint, self.figures), "files_beside_the_weights")
-        return exact, self._quality(encoder), None if self.base is None else checkpoint
+        quality = self._quality(encoder)
+        return exact, None if self.base is None else self._for_base(checkpoint, quality)
+
+    def _for_base(self, checkpoint: Checkpoint, quality: QualityReport) -> Ran | None:
+        ran: list[Ran] = []
+
+        def for_base() -> list[Finding]:
+            self.sample = fewer(checkpoint, self.sample).read
+            ran.append(Ran.of(checkpoint, self.sample, quality.measured, quality.golden))
+            return []
+
+        self.found["for_base"] = guarded("vectors_beside_the_base", for_base)
+        return ran[0] if ran else None
 
     def _say_of_files(self) -> None:
         """What is known before the network is run, which takes most of the time."""
@@ -244,11 +262,11 @@ class _Parts:
             said = f"{worst.level}: {worst.sentence}{f' ({rest} more)' if rest else ''}"
         self.progress(f"Files, tokenizer and weights of {self.reference}: {said} The network is run next.")
 
-    def _numerics(self, encoder: Encoder) -> InFloat32 | None:
+    def _numerics(self, encoder: Encoder, hard: HardTexts) -> InFloat32 | None:
         exact: list[InFloat32 | None] = [None]
 
         def in_full() -> list[Finding]:
-            findings, exact[0] = full_findings(encoder)
+            findings, exact[0] = full_findings(encoder, hard)
             return findings
 
         self._run("numerics", in_full)
@@ -259,23 +277,31 @@ class _Parts:
         is_broken = any(finding.level == "problem" and finding.name in TOKENIZER for finding in self.findings)
 
         def quality() -> list[Finding]:
-            report = quality_findings(encoder, self.material, tokenizer_is_broken=is_broken)
+            part = fewer(encoder.checkpoint, self.material)
+            report = quality_findings(encoder, part.read, tokenizer_is_broken=is_broken)
             self.figures.update(report.figures)
+            self.figures["texts"] = part.figures()
             reports.append(report)
-            return list(report.findings)
+            return [*report.findings, *part.findings()]
 
         self._run("quality", quality)
         return reports[-1]
 
-    def _beside_base(self, checkpoint: Checkpoint, quality: QualityReport) -> None:
-        base = self.base
-        assert base is not None
+    def _beside_base(self, base: str, ran: Ran | None) -> None:
         so_far = verdict_of(self.findings).so_far
         self.progress(f"{self.reference}: {so_far} What has changed against {base} comes next.")
 
         def beside_base() -> list[Finding]:
-            other = load_checkpoint(base, self.options, may_stay_in_files=True)
-            report = change_report(checkpoint, other, sample_material(), quality.measured, quality.golden)
+            tuned, before = (load_from_files(reference, self.options) for reference in (self.reference, base))
+            folders = [one.resolved.folder / one.recipe.transformer_path for one in (tuned, before)]
+            with giving_back([path for folder in folders for path in weight_files(folder)]):
+                report = change_report(
+                    tuned,
+                    before,
+                    self.sample,
+                    ran,
+                    lambda: load_checkpoint(base, self.options, is_kept=False, may_stay_in_files=True),
+                )
             self.figures["change"] = report.figures
             return report.findings
 

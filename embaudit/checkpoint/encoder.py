@@ -15,6 +15,7 @@ import numpy as np
 from embaudit.checkpoint.load import Checkpoint
 from embaudit.checkpoint.memory import in_halves
 from embaudit.checkpoint.pooling import pool
+from embaudit.checkpoint.size import tokens_within
 from embaudit.errors import MeasureError
 
 if TYPE_CHECKING:
@@ -59,7 +60,8 @@ class Encoder:
     def __init__(self, checkpoint: Checkpoint, tokens_per_batch: int | None = None) -> None:
         self.checkpoint = checkpoint
         kind = checkpoint.device.split(":")[0]
-        self.tokens_per_batch = tokens_per_batch or TOKENS_PER_BATCH.get(kind, 2_048)
+        most = TOKENS_PER_BATCH.get(kind, 2_048)
+        self.tokens_per_batch = tokens_per_batch or (tokens_within(checkpoint.model, most) if kind == "cpu" else most)
         self.texts = 0
         self.tokens = 0
 

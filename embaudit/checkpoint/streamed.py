@@ -58,7 +58,7 @@ def is_in_files(model: torch.nn.Module) -> bool:
 
 
 @dataclass(frozen=True)
-class Unit:
+class WeightUnit:
     """A part of a network whose weights are in memory together.
 
     Attributes:
@@ -84,7 +84,7 @@ class Unit:
         return 0 if self.is_table else sum(parameter.numel() for parameter in self.parameters())
 
 
-def units_of(model: torch.nn.Module) -> Iterator[Unit]:
+def units_of(model: torch.nn.Module) -> Iterator[WeightUnit]:
     """The layers of a network, and the modules outside them that have weights of their own.
 
     A layer is a unit, since many look at their modules' weights before they call these.
@@ -96,16 +96,16 @@ def units_of(model: torch.nn.Module) -> Iterator[Unit]:
         if isinstance(module, torch.nn.ModuleList) and id(module) not in within:
             for layer in module:
                 within |= {id(inner) for inner in layer.modules()}
-                yield Unit(layer, is_layer=True)
+                yield WeightUnit(layer, is_layer=True)
     for module in model.modules():
         if id(module) not in within and any(True for _ in module.parameters(recurse=False)):
-            yield Unit(module, is_layer=False)
+            yield WeightUnit(module, is_layer=False)
 
 
 class _Widened:
     """The weights of a unit, widened from its call to its end."""
 
-    def __init__(self, unit: Unit, dtype: torch.dtype, pages: Pages) -> None:
+    def __init__(self, unit: WeightUnit, dtype: torch.dtype, pages: Pages) -> None:
         self.unit, self.dtype, self.pages = unit, dtype, pages
         self.stored: list[tuple[torch.nn.Parameter, torch.Tensor]] = []
         unit.module.register_forward_pre_hook(self._before)

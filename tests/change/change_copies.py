@@ -17,7 +17,9 @@ sys.path.append(str(Path(__file__).resolve().parent.parent / "checkpoint"))
 from tiny import ENGLISH
 from tiny_models import build, declare, load, pooling
 
-from embaudit.comparisons.change.change import ChangeReport, change_report
+from embaudit.checkpoint import LoadOptions
+from embaudit.checkpoint.load import load_from_files
+from embaudit.comparisons.change.change import ChangeReport, Ran, change_report
 from embaudit.measures.quality.material import Material, ScoredPairs
 
 Tensors = dict[str, torch.Tensor]
@@ -163,4 +165,8 @@ def small_sample() -> Material:
 
 
 def compared(tuned: Path, base: Path) -> ChangeReport:
-    return change_report(load(tuned), load(base), small_sample())
+    """As a check does it: one after another in memory, and weights in their files."""
+    sample = small_sample()
+    ran = Ran.of(load(tuned), sample)
+    in_files = (load_from_files(str(folder), LoadOptions(device="cpu")) for folder in (tuned, base))
+    return change_report(*in_files, sample, ran, lambda: load(base))

@@ -12,8 +12,8 @@ from tiny_models import declare, dense, load, pooling
 
 from embaudit.checkpoint import Encoder
 from embaudit.checkpoint.hard_texts import KINDS
-from embaudit.comparisons.change.gains import measure_beside
-from embaudit.comparisons.change.vectors import compare_neighbours, compare_vectors, overlap
+from embaudit.comparisons.change.gains import measure_beside, measure_tuned
+from embaudit.comparisons.change.vectors import compare_neighbours, compare_vectors, hard_vectors, overlap
 
 
 def cosine(one: list[float], two: list[float]) -> float:
@@ -24,8 +24,8 @@ def cosine(one: list[float], two: list[float]) -> float:
 def test_distances_and_neighbours_are_those_of_a_loop(base: Path, tmp_path: Path) -> None:
     one, two = load(copy_of(base, tmp_path / "tuned", jittered(size=0.3))), load(base)
     encoders = Encoder(one), Encoder(two)
-    beside = measure_beside(one, two, (), small_sample())
-    moved = {each.kind: each for each in compare_vectors(*encoders, beside)}
+    beside = measure_beside(measure_tuned(one, (), small_sample()), two, small_sample())
+    moved = {each.kind: each for each in compare_vectors(*map(hard_vectors, encoders), beside)}
 
     texts = list(KINDS["capitals"])
     vectors = [[encoder.encode_texts([text])[0].tolist() for text in texts] for encoder in encoders]

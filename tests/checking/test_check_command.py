@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import shutil
 import subprocess
+import weakref
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 from commands import run_here
 from real_tokenizers import packaged_checkpoint
+from safetensors.torch import load_file, save_file
 from tiny import tiny_bert
 
 import embaudit
+from embaudit.checking import check as checking
 from embaudit.checking.check import check
+from embaudit.checkpoint import load_checkpoint
 from embaudit.measures.quality.material import Material, sample_material
 
 
@@ -128,6 +135,39 @@ def test_the_base_itself_is_no_tuned_checkpoint(tmp_path: Path) -> None:
     assert [one["is_given"] for one in data] == [True, False, False]
     assert "pairs.csv" in json.dumps(report.figures["data"])
     assert all(one["gain"]["value"] == 0 for one in data)
+
+
+def test_a_checkpoint_and_its_base_are_in_memory_one_after_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In half precision, so that a model in float32 is a copy, and one that stays in its file is not."""
+    models: list[weakref.ref[torch.nn.Module]] = []
+    alive: list[int] = []
+
+    def watched(*asked: Any, **how: Any) -> Any:
+        gc.collect()
+        alive.append(sum(one() is not None for one in models))
+        loaded = load_checkpoint(*asked, **how)
+        models.append(weakref.ref(loaded.model))
+        return loaded
+
+    base = tiny_bert(tmp_path / "base")
+    save_file(
+        {name: tensor.to(torch.bfloat16) for name, tensor in load_file(base / "model.safetensors").items()},
+        base / "model.safetensors",
+        metadata={"format": "pt"},
+    )
+    tuned = shutil.copytree(base, tmp_path / "tuned")
+    tensors = load_file(tuned / "model.safetensors")
+    tensors["encoder.layer.0.output.dense.weight"] += 0.5
+    save_file(tensors, tuned / "model.safetensors", metadata={"format": "pt"})
+    monkeypatch.setattr(checking, "load_checkpoint", watched)
+    report = checking.check(str(tuned), base=str(base))
+    assert alive == [0, 0]
+    assert not [one.sentence for one in report.findings if one.name.endswith("_could_not_run")]
+    moved = {one["name"]: one["status"] for one in report.figures["change"]["weights"]["tensors"]}
+    assert [name for name, status in moved.items() if status != "same"] == ["encoder.layer.0.output.dense.weight"]
+    assert max(one["most"] for one in report.figures["change"]["vectors"]) > 1e-6
 
 
 def test_a_base_that_cannot_be_loaded_is_never_passed_over(tmp_path: Path) -> None:

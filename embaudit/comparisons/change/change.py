@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.comparisons.change.cut_off import cut_off_findings, measure_cut_off
 from embaudit.comparisons.change.declared import compare_declared, declared_findings
-from embaudit.comparisons.change.gains import Beside, gain_findings, measure_beside, of_base
+from embaudit.comparisons.change.gains import Beside, gain_findings, measure_beside, measure_tuned, of_base
 from embaudit.comparisons.change.rows import row_findings
 from embaudit.comparisons.change.tensors import TensorChange
 from embaudit.comparisons.change.tokens import Tokens, compare_tokens, token_findings
 from embaudit.comparisons.change.vectors import (
     ROUNDING,
     Changed,
+    HardVectors,
     Moved,
     compare_neighbours,
     compare_vectors,
+    hard_vectors,
     vector_findings,
 )
 from embaudit.comparisons.change.weight_findings import weight_findings
@@ -43,21 +45,45 @@ class ChangeReport:
     figures: Figures = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Ran:
+    """What the tuned checkpoint gave while it was in memory."""
+
+    measured: list[Measured]
+    hard: HardVectors
+    golden: Sequence[MeasuredGolden] = ()
+
+    @classmethod
+    def of(
+        cls,
+        tuned: Checkpoint,
+        sample: Material,
+        measured: Sequence[Measured] = (),
+        golden: Sequence[MeasuredGolden] = (),
+    ) -> Ran:
+        """
+        Args:
+            sample: pairs and collections on which a loss is one of what the base knows in general.
+            measured: what was measured of it already; data sets that are not the sample's are the user's.
+            golden: golden queries with its vectors.
+
+        Raises:
+            MeasureError: if a vector is not finite.
+        """
+        return cls(measure_tuned(tuned, measured, sample), hard_vectors(Encoder(tuned)), golden)
+
+
 def change_report(
-    tuned: Checkpoint,
-    base: Checkpoint,
-    sample: Material,
-    measured: Sequence[Measured] = (),
-    golden: Sequence[MeasuredGolden] = (),
+    tuned: Checkpoint, base: Checkpoint, sample: Material, ran: Ran | None, run_base: Callable[[], Checkpoint]
 ) -> ChangeReport:
     """Compare weights, tokens, declarations, vectors, scores and scale; a part that fails is said and raises nothing.
 
     Args:
-        tuned: what is to be served.
+        tuned: what is to be served; neither it nor ``base`` is run, so that their weights may stay in their files.
         base: what it was made from, or its previous revision.
-        sample: pairs and collections on which a loss is one of what the base knows in general.
-        measured: what was measured of the tuned checkpoint already; data sets that are not the sample's are the user's.
-        golden: golden queries with its vectors.
+        sample: as in ``Ran.of``.
+        ran: what the tuned checkpoint gave; None if it gave nothing, which was said.
+        run_base: the base in memory, asked for when all else is done and not held any longer than it is run.
 
     Raises:
         torch.OutOfMemoryError: if the device's memory is too small.
@@ -67,6 +93,7 @@ def change_report(
     weights: list[WeightChange] = []
     beside: list[Beside] = []
     moved: list[Moved] = []
+    golden: list[GoldenChanges] = []
 
     def of_tokens() -> list[Finding]:
         tokens.append(compare_tokens(tuned, base))
@@ -91,9 +118,16 @@ def change_report(
         return declared_findings(differences, base)
 
     def of_vectors() -> list[Finding]:
-        beside.extend(measure_beside(tuned, base, measured, sample))
+        if ran is None:
+            return []
+        running = run_base()
+        beside.extend(measure_beside(ran.measured, running, sample))
         report.figures["data"] = [_scores(one) for one in beside]
-        moved.extend(compare_vectors(Encoder(tuned), Encoder(base), beside))
+        golden.extend(
+            GoldenChanges.of(one.collection, of_base(running, one).similarities(), one.similarities())
+            for one in ran.golden
+        )
+        moved.extend(compare_vectors(ran.hard, hard_vectors(Encoder(running)), beside))
         neighbours = compare_neighbours(beside)
         report.figures["vectors"] = [asdict(one) for one in moved]
         report.figures["neighbours"] = [asdict(one) for one in neighbours]
@@ -106,13 +140,6 @@ def change_report(
 
     of_tokens_found = guarded("tokens_beside_the_base", of_tokens)
 
-    def of_golden() -> list[Finding]:
-        changes = [
-            GoldenChanges.of(one.collection, of_base(base, one).similarities(), one.similarities()) for one in golden
-        ]
-        report.figures["golden"] = [one.as_json() for one in changes]
-        return [one.between("the base", "It").finding("golden_beside_the_base") for one in changes]
-
     report.findings += guarded("weights_beside_the_base", of_weights)
     report.findings += of_tokens_found
     report.findings += guarded("declarations_beside_the_base", of_declarations)
@@ -123,7 +150,8 @@ def change_report(
             "gains_over_the_base", lambda: gain_findings(beside, is_tuned=_changed(weights) != "nothing")
         )
         report.findings += guarded("scale_beside_the_base", of_cut_offs)
-    report.findings += guarded("golden_beside_the_base", of_golden)
+    report.figures["golden"] = [one.as_json() for one in golden]
+    report.findings += [one.between("the base", "It").finding("golden_beside_the_base") for one in golden]
     return report
 
 

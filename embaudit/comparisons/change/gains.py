@@ -61,8 +61,8 @@ class Beside:
         return tuned.minus(base)
 
 
-def measure_beside(tuned: Checkpoint, base: Checkpoint, measured: Sequence[Measured], sample: Material) -> list[Beside]:
-    """What was measured of the tuned checkpoint, and the sample where that was not, with the base's vectors.
+def measure_tuned(tuned: Checkpoint, measured: Sequence[Measured], sample: Material) -> list[Measured]:
+    """What was measured of the tuned checkpoint, and the sample where that was not; the user's own data first.
 
     Raises:
         MeasureError: if a vector is not finite.
@@ -71,10 +71,16 @@ def measure_beside(tuned: Checkpoint, base: Checkpoint, measured: Sequence[Measu
     data = [one.pairs if isinstance(one, MeasuredPairs) else one.collection for one in measured]
     ours += [measure_pairs(tuned, pairs) for pairs in sample.pairs if pairs not in data]
     ours += [measure_collection(tuned, collection) for collection in sample.collections if collection not in data]
-    return [
-        Beside(one, of_base(base, one), is_given=not _is_of(one, sample))
-        for one in sorted(ours, key=lambda one: _is_of(one, sample))
-    ]
+    return sorted(ours, key=lambda one: _is_of(one, sample))
+
+
+def measure_beside(ours: Sequence[Measured], base: Checkpoint, sample: Material) -> list[Beside]:
+    """What was measured of the tuned checkpoint, with the base's vectors.
+
+    Raises:
+        MeasureError: if a vector is not finite.
+    """
+    return [Beside(one, of_base(base, one), is_given=not _is_of(one, sample)) for one in ours]
 
 
 def _is_of(one: Measured, sample: Material) -> bool:

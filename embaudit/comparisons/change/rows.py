@@ -76,7 +76,7 @@ def compare_rows(tuned: Checkpoint, base: Checkpoint, shared: SharedRows) -> Row
     kept = torch.zeros(len(new), dtype=torch.bool)
     kept[ids] = True
     added = torch.nonzero(~kept).flatten()
-    mean = old.float().mean(dim=0).cpu()
+    mean = old.mean(dim=0, dtype=torch.float32).cpu()
     rows = new[added.to(new.device)].float().cpu()
     distance = (rows - mean).norm(dim=1)
     is_as_made = (distance < AS_THE_MEAN * mean.norm()) | ~rows.any(dim=1)

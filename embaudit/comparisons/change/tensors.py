@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Literal
 
 from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.files import weight_files
+from embaudit.checkpoint.mapped import was_read
 from embaudit.checkpoint.model import UNUSED_WEIGHTS
 from embaudit.measures.integrity.certificate import CHUNK, FileTensor, persistent, sources_of, trace
 
@@ -175,7 +176,7 @@ def table_name(checkpoint: Checkpoint, tensors: Mapping[str, torch.Tensor]) -> s
 def compare_tensors(tuned: Checkpoint, base: Checkpoint, shared: SharedRows) -> list[TensorChange]:
     """Every tensor that a vector of either depends on, in the tuned model's order, then those of the base alone.
 
-    Nothing is copied as a whole, so this takes no memory beyond the two models.
+    Nothing is copied as a whole: this takes no memory beyond the two models, hardly any if they stay in their files.
     """
     import torch
 
@@ -186,6 +187,7 @@ def compare_tensors(tuned: Checkpoint, base: Checkpoint, shared: SharedRows) -> 
     }
     changes = []
     for name, tensor in ours.items():
+        was_read()
         shape, before = tuple(tensor.shape), theirs.get(name)
         if before is None:
             changes.append(TensorChange(name, shape, None))

@@ -29,6 +29,8 @@ RULE, HARDLY = "vectors_moved", "hardly_changed"
 ROUNDING = 1e-6
 # Of one data set's texts: neighbours are a product of all of them with each other.
 MOST_TEXTS = 2_000
+# The vector of each hard text, by kind.
+HardVectors = dict[str, dict[str, np.ndarray]]
 # What has changed beside the vectors: only input embeddings (a text may contain none of their tokens), or more.
 Changed = Literal["nothing", "rows", "more"]
 
@@ -62,21 +64,31 @@ class Neighbours:
     agreement: float | None
 
 
-def compare_vectors(tuned: Encoder, base: Encoder, beside: Sequence[Beside]) -> list[Moved]:
+def hard_vectors(encoder: Encoder) -> HardVectors:
+    """Of the hard texts that have a token.
+
+    Raises:
+        MeasureError: if a vector is not finite.
+    """
+    found: HardVectors = {}
+    for kind, some in KINDS.items():
+        ids = {text: own for text, own in zip(some, encoder.tokenize(list(some)), strict=True) if own}
+        found[kind] = dict(zip(ids, encoder.encode_ids(list(ids.values())), strict=True))
+    return found
+
+
+def compare_vectors(tuned: HardVectors, base: HardVectors, beside: Sequence[Beside]) -> list[Moved]:
     """Hard texts by kind, then the texts of each data set; empty if the two have other dimensions."""
-    if tuned.checkpoint.dimension != base.checkpoint.dimension:
+    if {len(rows) for some in tuned.values() for rows in some.values()} != {
+        len(rows) for some in base.values() for rows in some.values()
+    }:
         return []
     found = []
-    for kind, some in KINDS.items():
-        texts = list(some)
-        sides = [encoder.tokenize(texts) for encoder in (tuned, base)]
-        kept = [place for place in range(len(texts)) if all(ids[place] for ids in sides)]
+    for kind, ours in tuned.items():
+        kept = [text for text in ours if text in base[kind]]
         if kept:
-            one, two = (
-                encoder.encode_ids([ids[place] for place in kept])
-                for encoder, ids in zip((tuned, base), sides, strict=True)
-            )
-            found.append(_moved(kind, [texts[place] for place in kept], one, two))
+            one, two = (np.stack([side[kind][text] for text in kept]) for side in (tuned, base))
+            found.append(_moved(kind, kept, one, two))
     for each in beside:
         for kind, texts, one, two in _sides(each):
             found.append(_moved(kind, texts, one, two))

@@ -12,6 +12,7 @@ from embaudit.checkpoint.hard_texts import KINDS, long_text
 from embaudit.checkpoint.tokenizer import NO_LIMIT
 from embaudit.downstream.task import unit_rows
 from embaudit.finding import Finding
+from embaudit.measures.integrity.hard import HardTexts
 
 if TYPE_CHECKING:
     import torch
@@ -28,11 +29,11 @@ UNMOVED = 1e-12
 LONGEST_TRIED = 1_024
 
 
-def function_findings(encoder: Encoder) -> list[Finding]:
+def function_findings(encoder: Encoder, hard: HardTexts | None = None) -> list[Finding]:
     """Batches and repetition, texts with one vector, direction of attention, the end of a long text."""
     return [
         _one_function(encoder),
-        _distinct(encoder),
+        _distinct(hard or HardTexts(encoder)),
         *_direction(encoder.checkpoint),
         *_tail(encoder),
     ]
@@ -68,11 +69,13 @@ def _one_function(encoder: Encoder) -> Finding:
     )
 
 
-def _distinct(encoder: Encoder) -> Finding:
+def _distinct(hard: HardTexts) -> Finding:
     """Distinct texts with distinct ids whose vectors are equal."""
-    texts = texts_that_differ()
-    kept = {tuple(ids): text for text, ids in zip(texts, encoder.tokenize(texts), strict=True) if ids}
-    return distinct_finding(list(kept.values()), encoder.encode_ids(list(kept)))
+    differ = set(texts_that_differ())
+    places = {
+        tuple(ids): place for place, (text, ids) in enumerate(zip(hard.texts, hard.ids, strict=True)) if text in differ
+    }
+    return distinct_finding([hard.texts[place] for place in places.values()], hard.vectors[list(places.values())])
 
 
 def texts_that_differ() -> list[str]:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, ResolvedCheckpoint, load_checkpoint
 from embaudit.checkpoint.files import read_object
-from embaudit.checkpoint.hard_texts import KINDS
 from embaudit.errors import MeasureError, is_of_interrupt, one_line
 from embaudit.finding import Finding, Level
+from embaudit.measures.integrity.hard import HardTexts
 
 # Of a text's vectors in half precision and float32; rounding leaves .9999 of bfloat16, .999999 of float16.
 HALF_COSINE = 0.99
@@ -30,21 +29,23 @@ class InFloat32:
     vectors: np.ndarray
 
 
-def numeric_findings(encoder: Encoder, options: LoadOptions) -> list[Finding]:
+def numeric_findings(encoder: Encoder, options: LoadOptions, hard: HardTexts | None = None) -> list[Finding]:
     """What is wrong with the numbers: in float32, then in each half precision, of which one is in memory beside it.
 
     Args:
         encoder: of the checkpoint in float32.
         options: how it was loaded.
+        hard: its hard texts, if they are encoded already.
     """
-    findings, exact = full_findings(encoder)
+    findings, exact = full_findings(encoder, hard)
     return findings if exact is None else [*findings, *half_findings(exact, options)]
 
 
-def full_findings(encoder: Encoder) -> tuple[list[Finding], InFloat32 | None]:
+def full_findings(encoder: Encoder, hard: HardTexts | None = None) -> tuple[list[Finding], InFloat32 | None]:
     """What is wrong with the numbers in float32, and what half precision is held against; None if there is nothing."""
-    texts = _texts(encoder)
-    vectors, broken = _encoded(encoder, texts)
+    hard = hard or HardTexts(encoder)
+    texts = hard.texts
+    vectors, broken = _encoded(hard)
     if broken:
         return [
             Finding(
@@ -57,30 +58,24 @@ def full_findings(encoder: Encoder) -> tuple[list[Finding], InFloat32 | None]:
                 value=float(len(broken)),
             )
         ], None
-    ids = [row for row in encoder.tokenize(texts) if len(row) <= HALF_TOKENS][:HALF_TEXTS]
-    checkpoint = encoder.checkpoint
-    exact = InFloat32(checkpoint.resolved, _declared(checkpoint), ids, encoder.encode_ids(ids)) if ids else None
+    short = [place for place, row in enumerate(hard.ids) if len(row) <= HALF_TOKENS][:HALF_TEXTS]
+    ids, checkpoint = [hard.ids[place] for place in short], encoder.checkpoint
+    exact = InFloat32(checkpoint.resolved, _declared(checkpoint), ids, vectors[short]) if ids else None
     return [_usable(vectors)], exact
 
 
-def _texts(encoder: Encoder) -> list[str]:
-    """Hard texts of every kind that have a token."""
-    texts = [text for some in KINDS.values() for text in some]
-    return [text for text, ids in zip(texts, encoder.tokenize(texts), strict=True) if ids]
-
-
-def _encoded(encoder: Encoder, texts: Sequence[str]) -> tuple[np.ndarray, list[tuple[str, str]]]:
+def _encoded(hard: HardTexts) -> tuple[np.ndarray, list[tuple[str, str]]]:
     """(N, D) vectors, and the texts that fail, each with the reason."""
     try:
-        return encoder.encode_texts(texts), []
+        return hard.vectors, []
     except MeasureError:
         broken = []
-        for text in texts:
+        for text, ids in zip(hard.texts, hard.ids, strict=True):
             try:
-                encoder.encode_texts([text])
+                hard.encoder.encode_ids([ids])
             except MeasureError as error:
                 broken.append((text, one_line(error)))
-        return np.empty((0, encoder.checkpoint.dimension)), broken
+        return np.empty((0, hard.encoder.checkpoint.dimension)), broken
 
 
 def _usable(vectors: np.ndarray) -> Finding:

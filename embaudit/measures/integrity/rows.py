@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 # Rows that are tested for noise, evenly chosen; zero and duplicate rows are counted in all.
 SAMPLED = 8_192
+# Rows whose numbers are in memory in 8 bytes each.
+AT_ONCE = 1_024
 # Noise is so much likelier (in nats, e^10): trained rows lie below 0, but for function words.
 LIKELIER = 10.0
 # Of unit rows that have nothing to do with each other, |cos| is below 5/√d.
@@ -110,8 +112,9 @@ def likelihood_of_noise(rows: torch.Tensor) -> torch.Tensor:
     moments = (U.T @ U / len(U)).double()
     eigenvalues, basis = torch.linalg.eigh(moments)
     eigenvalues = eigenvalues.clamp(min=1e-4)
-    squares = (U @ basis.float()).double().square()
-    ratio: torch.Tensor = d / 2 * torch.log((squares / eigenvalues).mean(1)) + torch.log(eigenvalues).sum() / 2
+    basis = basis.float()
+    scaled = torch.cat([((part @ basis).double().square() / eigenvalues).mean(1) for part in torch.split(U, AT_ONCE)])
+    ratio: torch.Tensor = d / 2 * torch.log(scaled) + torch.log(eigenvalues).sum() / 2
     return torch.where(lengths[:, 0] > 0, ratio, -torch.inf)
 
 
@@ -227,7 +230,7 @@ def _repeated(E: torch.Tensor, ids: torch.Tensor, is_zero: torch.Tensor) -> torc
     generator = torch.Generator().manual_seed(0)
     weights = torch.randint(-(2**62), 2**62, (E.shape[1],), generator=generator)
     # Exact, wrapping: the same bits give the same key wherever they stand.
-    keys = torch.cat([(E[some].view(bits).long() * weights).sum(1) for some in torch.split(ids, SAMPLED)])
+    keys = torch.cat([(E[some].view(bits).long() * weights).sum(1) for some in torch.split(ids, AT_ONCE)])
     _, places = torch.unique(keys, return_inverse=True)
     order = torch.argsort(places, stable=True)
     same = places[order][1:] == places[order][:-1]

@@ -29,6 +29,7 @@ def checkpoint_integrity(out: Outputs, spec: CheckpointSpec) -> None:
     from embaudit.checkpoint import Encoder
     from embaudit.checkpoint.encoder import counted
     from embaudit.measures.integrity.function import function_findings
+    from embaudit.measures.integrity.hard import HardTexts
     from embaudit.measures.integrity.integrity import integrity_findings
     from embaudit.measures.integrity.numerics import numeric_findings
     from embaudit.measures.integrity.weight_rows import weight_rows
@@ -37,11 +38,12 @@ def checkpoint_integrity(out: Outputs, spec: CheckpointSpec) -> None:
     with in_full_precision("integrity"):
         checkpoint = checkpoint_of(spec)
         encoder = Encoder(checkpoint)
+        hard = HardTexts(encoder)
         with counted(checkpoint.model) as batches:
             findings = [
                 *integrity_findings(checkpoint, traced),
-                *guarded("one_function", lambda: function_findings(encoder)),
-                *guarded("numerics", lambda: numeric_findings(encoder, spec.load_options)),
+                *guarded("one_function", lambda: function_findings(encoder, hard)),
+                *guarded("numerics", lambda: numeric_findings(encoder, spec.load_options, hard)),
             ]
     out.rows(WeightRow, weight_rows(checkpoint, traced))
     out.rows(STAGED, as_rows(findings), STAGED_SCHEMA, encodes=sum(batches))

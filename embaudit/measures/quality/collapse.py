@@ -26,13 +26,19 @@ RULE = "collapsed"
 PROBLEM, LOOK = (60.0, 1.4), (60.0, 1.8)
 PROBLEM_ELSEWHERE = (20.0, 0.8)
 HIGH_COSINE = 0.5
+# The sentences of the whole sample, on which those limits are: of fewer, fewer directions are seen.
+SENTENCES = 1_200
 # Below this, neither mean nor spread can be trusted.
 MIN_PAIRS = 10
 
 
 @dataclass(frozen=True)
 class Collapse:
-    """The participation ratio of the sentences' vectors, d', and the mean cosine of unrelated and matching pairs."""
+    """The participation ratio of the sentences' vectors, d', and the mean cosine of unrelated and matching pairs.
+
+    Attributes:
+        directions: as they are on the whole sample, if a part of it was read.
+    """
 
     directions: float
     separation: float
@@ -53,8 +59,9 @@ def measure_collapse(measured: MeasuredPairs) -> Collapse | None:
     matching, unrelated = cosines[pairs.is_matching], cosines[pairs.is_unrelated]
     apart = float(matching.mean() - unrelated.mean())
     vectors = np.concatenate([measured.firsts.served, measured.seconds.served])
+    directions = participation_ratio(vectors)
     return Collapse(
-        participation_ratio(vectors),
+        of_more(directions, len(vectors), SENTENCES) if pairs.name == SAMPLE else directions,
         apart / max(float(unrelated.std(ddof=1)), 1e-9),
         float(unrelated.mean()),
         float(matching.mean()),
@@ -70,6 +77,14 @@ def participation_ratio(vectors: np.ndarray) -> float:
     total, squares = float(np.trace(products)), float(np.square(products).sum())
     # Differences at the level of float32's rounding are none.
     return total**2 / squares if total > 1e-9 * len(rows) else 0.0
+
+
+def of_more(directions: float, texts: int, more: int) -> float:
+    """The participation ratio that more texts like these would have.
+
+    Of n texts whose distribution has D directions it is about n D / (n + D), so that 1/R − 1/n does not depend on n.
+    """
+    return directions and 1 / (1 / directions - 1 / texts + 1 / more)
 
 
 def collapse_findings(measured: MeasuredPairs, found: Collapse | None) -> list[Finding]:

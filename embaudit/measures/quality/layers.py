@@ -50,7 +50,7 @@ class Layers:
 
 def measure_layers(measured: Measured) -> Layers | None:
     """None if the model does not return its states."""
-    scores = tuple(measured.score(similarities) for similarities in measured.by_layer())
+    scores = tuple(measured.score(similarities) for similarities in measured.by_layer)
     return Layers(measured.name, measured.metric, scores) if len(scores) > 1 else None
 
 

@@ -144,6 +144,15 @@ class Material:
     golden: tuple[Collection, ...] = ()
     missing: tuple[str, ...] = ()
 
+    def part(self, share: float) -> Material:
+        """A share of its pairs, queries and documents: the first of each, whose order is random or has a mix."""
+        collections, golden = (
+            tuple(one.first(int(len(one.queries) * share), int(len(one.documents) * share))[0] for one in some)
+            for some in (self.collections, self.golden)
+        )
+        pairs = tuple(one.first(int(len(one.scores) * share)) for one in self.pairs)
+        return Material(pairs, collections, golden, self.missing)
+
 
 def sample_material() -> Material:
     """The embedded sample's first scored pairs, and its first judged queries with all passages judged for them.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -20,7 +20,11 @@ Ids = Sequence[Sequence[int]]
 
 @dataclass(frozen=True)
 class MeasuredPairs:
-    """Scored pairs; their score is Spearman's ρ."""
+    """Scored pairs; their score is Spearman's ρ.
+
+    Attributes:
+        by_layer: the similarities if the network stopped after its embeddings and each layer; empty if not known.
+    """
 
     pairs: ScoredPairs
     scorer: PairScorer
@@ -30,6 +34,7 @@ class MeasuredPairs:
     seconds_ids: Ids
     similarity: str
     baselines: dict[str, np.ndarray] = field(default_factory=dict)
+    by_layer: tuple[np.ndarray, ...] = ()
 
     metric, kind = "Spearman's ρ", "pairs"
 
@@ -53,22 +58,17 @@ class MeasuredPairs:
         one, two = (side.vectors[name][:, :dimensions] for side in (self.firsts, self.seconds))
         return of_pairs(one, two, similarity or self.similarity)
 
-    def by_layer(self) -> list[np.ndarray]:
-        """The similarities if the network stopped after its embeddings and each layer; empty if not known."""
-        stops = zip(self.firsts.layers, self.seconds.layers, strict=True)
-        return [of_pairs(first, second, self.similarity) for first, second in stops]
-
-    def without_layers(self) -> MeasuredPairs:
-        """The same without the vectors after each layer."""
-        return replace(self, firsts=self.firsts.without_layers(), seconds=self.seconds.without_layers())
-
     def score(self, similarities: np.ndarray) -> ResampledScore:
         return self.scorer.spearman(similarities)
 
 
 @dataclass(frozen=True)
 class MeasuredCollection:
-    """A judged collection; its score is nDCG@10."""
+    """A judged collection; its score is nDCG@10.
+
+    Attributes:
+        by_layer: the similarities if the network stopped after its embeddings and each layer; empty if not known.
+    """
 
     collection: Collection
     scorer: CollectionScorer
@@ -78,6 +78,7 @@ class MeasuredCollection:
     document_ids: Ids
     similarity: str
     baselines: dict[str, np.ndarray] = field(default_factory=dict)
+    by_layer: tuple[np.ndarray, ...] = ()
 
     metric, kind = "nDCG@10", "queries"
 
@@ -101,15 +102,6 @@ class MeasuredCollection:
         one, two = (side.vectors[name][:, :dimensions] for side in (self.queries, self.documents))
         return of_all(one, two, similarity or self.similarity)
 
-    def by_layer(self) -> list[np.ndarray]:
-        """The similarities if the network stopped after its embeddings and each layer; empty if not known."""
-        stops = zip(self.queries.layers, self.documents.layers, strict=True)
-        return [of_all(asked, known, self.similarity) for asked, known in stops]
-
-    def without_layers(self) -> MeasuredCollection:
-        """The same without the vectors after each layer."""
-        return replace(self, queries=self.queries.without_layers(), documents=self.documents.without_layers())
-
     def score(self, similarities: np.ndarray) -> ResampledScore:
         return self.scorer.ndcg(similarities)
 
@@ -128,6 +120,7 @@ def measure_pairs(checkpoint: Checkpoint, pairs: ScoredPairs) -> MeasuredPairs:
     place = {text: index for index, text in enumerate(distinct)}
     ids = encoder.tokenize(distinct)
     found = encoder.passes(ids, POOLINGS, with_layers=True)
+    similarity = declared_similarity(checkpoint)
     first, second = ([place[text] for text in side] for side in (pairs.firsts, pairs.seconds))
     return MeasuredPairs(
         pairs,
@@ -136,8 +129,10 @@ def measure_pairs(checkpoint: Checkpoint, pairs: ScoredPairs) -> MeasuredPairs:
         _rows(found, second),
         [ids[row] for row in first],
         [ids[row] for row in second],
-        declared_similarity(checkpoint),
+        similarity,
         pair_baselines(encoder.checkpoint, pairs.firsts, pairs.seconds),
+        # Of many layers, vectors would be most of what is in memory.
+        tuple(of_pairs(rows[first], rows[second], similarity) for rows in found.layers),
     )
 
 
@@ -149,15 +144,20 @@ def measure_collection(checkpoint: Checkpoint, collection: Collection) -> Measur
     """
     queries, documents = EveryWay(checkpoint.reading("query")), EveryWay(checkpoint.reading("document"))
     asked, known = queries.tokenize(collection.queries), documents.tokenize(collection.documents)
+    of_queries, of_documents = (
+        encoder.passes(ids, POOLINGS, with_layers=True) for encoder, ids in ((queries, asked), (documents, known))
+    )
+    similarity = declared_similarity(checkpoint)
     return MeasuredCollection(
         collection,
         CollectionScorer(collection),
-        queries.passes(asked, POOLINGS, with_layers=True),
-        documents.passes(known, POOLINGS, with_layers=True),
+        Pass(of_queries.vectors),
+        Pass(of_documents.vectors),
         asked,
         known,
-        declared_similarity(checkpoint),
+        similarity,
         collection_baselines(checkpoint, collection.queries, collection.documents),
+        tuple(of_all(*rows, similarity) for rows in zip(of_queries.layers, of_documents.layers, strict=True)),
     )
 
 
@@ -183,4 +183,4 @@ def as_json(score: ResampledScore) -> dict[str, float | None]:
 
 def _rows(found: Pass, places: Sequence[int]) -> Pass:
     rows = np.asarray(places, dtype=np.int64)
-    return Pass({name: part[rows] for name, part in found.vectors.items()}, tuple(part[rows] for part in found.layers))
+    return Pass({name: part[rows] for name, part in found.vectors.items()})

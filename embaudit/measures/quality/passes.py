@@ -13,6 +13,7 @@ from embaudit.checkpoint import Encoder
 from embaudit.checkpoint.pooling import pool
 from embaudit.downstream.task import unit_rows
 from embaudit.errors import MeasureError
+from embaudit.measures.quality.stops import last_and_stops
 
 # How else a text could be pooled. Means over √n are the mean up to length, so the cosine is the same.
 POOLINGS = ("cls", "mean", "max", "lasttoken", "weightedmean")
@@ -34,10 +35,6 @@ class Pass:
     vectors: dict[str, np.ndarray]
     layers: tuple[np.ndarray, ...] = ()
 
-    def without_layers(self) -> Pass:
-        """The same as if they had not been asked for; of many layers, they are most of it."""
-        return Pass(self.vectors)
-
     @property
     def served(self) -> np.ndarray:
         return self.vectors[SERVED]
@@ -57,22 +54,21 @@ class EveryWay(Encoder):
         named: dict[str, np.ndarray] = {}
         stops: list[np.ndarray] = []
         for indices, ids, mask in self._batches(sequences):
-            last, states = self._states(ids, mask, with_layers=with_layers)
             with torch.inference_mode():
+                last, layers = self._states(ids, mask, with_layers=with_layers)
                 vectors = {SERVED: self._after(last, mask, self.checkpoint.recipe.pooling)}
                 others = [mode for mode in poolings if (mode,) != self.checkpoint.recipe.pooling]
                 vectors |= {mode: found for mode in others if (found := self._other(last, mask, mode)) is not None}
                 if poolings and (found := self._unnormalised(last, mask)) is not None:
                     vectors[UNNORMALISED] = found
-                layers = [self._stopped(state, mask) for state in states]
             if not np.isfinite(vectors[SERVED]).all():
                 row = int(np.argmin(np.isfinite(vectors[SERVED]).all(axis=1)))
                 raise MeasureError(
                     f"The checkpoint gives NaN or infinity for a text of {len(sequences[indices[row]])} tokens.",
                     next_step="The checkpoint is damaged; in half precision, try --dtype float32.",
                 )
-            # Of a decoder of many layers, the states of two batches would be as large as all vectors of all texts.
-            del last, states
+            # Not beside the next batch's.
+            del last
             # Where they belong, so that no vector is in memory twice.
             if not named:
                 named = {name: _room(len(sequences), rows) for name, rows in vectors.items()}
@@ -85,17 +81,14 @@ class EveryWay(Encoder):
 
     def _states(
         self, ids: torch.Tensor, mask: torch.Tensor, *, with_layers: bool
-    ) -> tuple[torch.Tensor, tuple[torch.Tensor, ...]]:
-        """The last state (B, n, d), and those after the embeddings and each layer."""
+    ) -> tuple[torch.Tensor, list[np.ndarray]]:
+        """The last state (B, n, d), and the vectors (B, D) if the network stopped after each."""
         if not with_layers:
-            return self._hidden(ids, mask), ()
+            return self._hidden(ids, mask), []
         self.texts += len(ids)
         self.tokens += int(mask.sum())
-        with torch.inference_mode():
-            given = self.checkpoint.model(**self.checkpoint.inputs(ids, mask), output_hidden_states=True)
-        states = getattr(given, "hidden_states", None) or ()
-        # The last one may lack a final norm.
-        return given.last_hidden_state, (*states[:-1], given.last_hidden_state) if states else ()
+        inputs = self.checkpoint.inputs(ids, mask)
+        return last_and_stops(self.checkpoint.model, inputs, lambda state: self._stopped(state, mask))
 
     def _after(self, states: torch.Tensor, mask: torch.Tensor, modes: tuple[str, ...]) -> np.ndarray:
         pooled = pool(states, mask, modes, self.checkpoint.prompt.unpooled)

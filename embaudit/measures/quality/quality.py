@@ -86,7 +86,6 @@ def quality_findings(encoder: Encoder, material: Material, *, tokenizer_is_broke
         finds_nothing = any(finding.level == "problem" for finding in words)
         findings += words
         findings += guarded(LOST_IN_LAYER, lambda: _layers(measured, figures))
-        measured = [one.without_layers() for one in measured]
         pairs = [one for one in measured if isinstance(one, MeasuredPairs)]
         for one in pairs:
             findings += guarded(COLLAPSED, lambda one=one: findings_of_collapse(one, figures))  # type: ignore[misc]

@@ -1,0 +1,52 @@
+"""``embaudit check`` of checkpoints of several sizes, whole and by files alone, start included.
+
+Weights are random, for which a network takes as long as for any others; what is told by them is that they are random.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from benchmarks.measured import Measured
+from benchmarks.stored import CHECKPOINT, timed
+
+BERT_BASE = {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3_072}
+DECODER = {"hidden_size": 896, "num_hidden_layers": 24, "num_attention_heads": 14, "intermediate_size": 4_864}
+DECODER |= {"num_key_value_heads": 2, "vocab_size": 151_936, "tie_word_embeddings": True}
+GB = 1e9 / 2**30
+
+
+def run() -> Iterator[Measured]:
+    yield _checked("22 M parameters (all-MiniLM-L6-v2)", CHECKPOINT)
+    # Made in a process of its own: a child's peak begins with what its parent holds.
+    with TemporaryDirectory() as made, ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as maker:
+        base = maker.submit(_random, Path(made) / "base", "BertConfig", BERT_BASE, "float32").result()
+        yield _checked("110 M, float32, random", base)
+        decoder = maker.submit(_random, Path(made) / "decoder", "Qwen2Config", DECODER, "bfloat16").result()
+        yield _checked(".49 B, bfloat16, random", decoder, target="≤ 120 s with AVX512-BF16, ≤ 300 s without; ≤ 2.8 GB")
+        yield _checked(".49 B, bfloat16, random", decoder, "--files", target="≤ 25 s, ≤ 1 GB")
+
+
+def _checked(what: str, checkpoint: str, *options: str, target: str = "") -> Measured:
+    _, seconds, peak = timed("check", checkpoint, *options)
+    name = " ".join(("embaudit check", *options))
+    return Measured(f"`{name}`, {what} (`large`)", f"{seconds:.0f} s, {peak / GB:.2f} GB", target)
+
+
+def _random(folder: Path, config: str, sizes: dict[str, Any], dtype: str) -> str:
+    """A checkpoint as transformers initialises one, with the packaged checkpoint's tokenizer."""
+    import torch
+    import transformers
+
+    from embaudit.checkpoint.reference import resolve
+
+    torch.manual_seed(0)
+    torch.set_default_dtype(getattr(torch, dtype))
+    transformers.AutoModel.from_config(getattr(transformers, config)(**sizes)).save_pretrained(folder)
+    transformers.AutoTokenizer.from_pretrained(resolve(CHECKPOINT).folder).save_pretrained(folder)
+    return str(folder)
