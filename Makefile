@@ -20,7 +20,7 @@ PROFILE ?= quick
 LOWEST := anatomy checkpoint concentration corpora geometry integrity length socm sticky/test_attention.py tables tempscale \
 	vocabulary warehouse/test_publish.py warehouse/test_staging.py
 
-.PHONY: help audit test test-all test-slow test-lowest coverage mutants check format docs site bench lock clean
+.PHONY: help audit test test-all test-slow test-lowest coverage mutants check format docs site release bench lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -76,7 +76,7 @@ mutants: .venv/.dev ## count the small errors in the code that `make test` notic
 	@$(BIN)/python tests/mutants.py
 
 check: .venv/.dev ## what a reviewer would run: format, lint, types, import directions, CI's own script
-	@bash -n .ci/run
+	@bash -n .ci/run && bash -n .ci/release && bash -n action/run.sh
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@mkdir -p .types && ln -sfn ../flows .types/embaudit_flows && ln -sfn ../tasks .types/embaudit_tasks
@@ -97,6 +97,9 @@ docs: .venv/.dev ## write the pages of tables, commands and settings from what t
 site: .venv/.site ## build docs/ as a site in build/site; any broken link is an error
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 	@echo "Built build/site. To read it, with its search: $(BIN)/python -m http.server -d build/site"
+
+release: ## a commit's tests, wheel and sdist, and each in a fresh environment on two versions of Python
+	@.ci/release
 
 bench: .venv/.dev ## print the benchmark table (over an hour, most of it for the exhaustive search and the broken copies)
 	@$(BIN)/python -m benchmarks

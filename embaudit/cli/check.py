@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     metavar="N",
     help="Ask an endpoint for so many of the pairs, queries and documents. By default, for all.",
 )
+@click.option("--card", "is_card", is_flag=True, help="Print a block for a model card, with the verdict as its badge.")
 @asks_functions(keeps=True)
 @ends_in_page
 def check(
@@ -47,6 +48,7 @@ def check(
     corpus: str | None,
     asked: AskedOptions,
     max_texts: int | None,
+    is_card: bool,
     shown: Shown,
 ) -> int:
     """Is CHECKPOINT the network that was trained, declared right, and better than word overlap?
@@ -76,4 +78,11 @@ def check(
         files_only=files_only,
         keeps_what_ran=True,
     )
+    if is_card:
+        from datetime import UTC, datetime
+
+        from embaudit.page.card import card_of
+
+        click.echo(card_of(report, datetime.now(UTC).date()), nl=False)
+        return report.exit_code
     return shown.show(report)
