@@ -23,7 +23,16 @@ class LazyCommand(click.Command):
         """Import the command."""
         module, _, attribute = self.place.partition(":")
         command: click.Command = getattr(import_module(module), attribute)
-        return command
+        if isinstance(command, click.Group):
+            command.commands = {name: helped(one) for name, one in command.commands.items()}
+        return helped(command)
+
+
+def helped(command: click.Command) -> click.Command:
+    """A command with examples in its help; a group lists its commands."""
+    from embaudit.cli.helped import HelpedCommand
+
+    return command if isinstance(command, click.Group | HelpedCommand) else HelpedCommand.of(command)
 
 
 class LazyGroup(click.Group):

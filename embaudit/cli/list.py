@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from embaudit.address import Warehouse
-from embaudit.cli.options import warehouse_option, warehouse_path
+from embaudit.cli.options import format_option, warehouse_option, warehouse_path
 from embaudit.cli.query import print_result
 from embaudit.measures import MEASURES
 from embaudit.warehouse.query import QueryResult, run_query
@@ -14,7 +14,7 @@ from embaudit.warehouse.query import QueryResult, run_query
 @click.command("list")
 @click.argument("what", type=click.Choice(["checkpoints", "audits", "measures"]))
 @warehouse_option
-@click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True)
+@format_option
 def list_(what: str, warehouse: Warehouse | None, form: str) -> None:
     """List the checkpoints or audits in the warehouse, newest first, or the available measures."""
     if what == "measures":

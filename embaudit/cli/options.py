@@ -33,6 +33,14 @@ def _warehouse(value: str | Warehouse) -> Warehouse:
 warehouse_option = click.option(
     "--warehouse", type=_warehouse, metavar="PATH", help=AuditRequest.model_fields["warehouse"].description
 )
+format_option = click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "csv", "json"]),
+    default="table",
+    show_default=True,
+    help="How rows are printed.",
+)
 METAVARS = {"profile": "NAME", "policy": "FILE", "notify": "BLOCK", "max_length": "N", "seed": "N"}
 METAVARS |= dict.fromkeys(PROMPTS, "NAME|TEXT")
 # How a checkpoint is loaded and run, for every command that does so.

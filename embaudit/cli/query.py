@@ -16,7 +16,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from embaudit.address import Warehouse
-from embaudit.cli.options import warehouse_option, warehouse_path
+from embaudit.cli.options import format_option, warehouse_option, warehouse_path
 from embaudit.cli.shown import visible
 from embaudit.warehouse.query import QueryResult, named_queries, run_query
 
@@ -24,7 +24,7 @@ from embaudit.warehouse.query import QueryResult, named_queries, run_query
 @click.command()
 @click.argument("name_or_sql", required=False)
 @warehouse_option
-@click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True)
+@format_option
 def query(name_or_sql: str | None, warehouse: Warehouse | None, form: str) -> None:
     """Run a named query or one SQL statement, read-only. Without an argument, list the named queries."""
     if name_or_sql is None:

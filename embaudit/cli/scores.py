@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from embaudit.address import Warehouse
-from embaudit.cli.options import warehouse_option, warehouse_path
+from embaudit.cli.options import format_option, warehouse_option, warehouse_path
 from embaudit.cli.query import print_result
 from embaudit.cli.shown import visible
 from embaudit.errors import UsageError
@@ -22,7 +22,6 @@ from embaudit.suggest import did_you_mean
 from embaudit.warehouse.query import QueryResult, run_query
 from embaudit.warehouse.scores import ImportedScores, import_scores
 
-FORM = click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True)
 SKIPPED_SHOWN = 5
 # A share is at most 1, a percentage rarely below: a task with both was imported in two units.
 MAX_SHARE = 1.0
@@ -56,7 +55,7 @@ def import_(files: tuple[Path, ...], checkpoint: str | None, warehouse: Warehous
 
 @scores.command("list")
 @warehouse_option
-@FORM
+@format_option
 def list_(warehouse: Warehouse | None, form: str) -> None:
     """List the imported scores by checkpoint, with the audited checkpoint they belong to."""
     print_result(run_query(warehouse_path(warehouse), "scores"), form)
@@ -72,7 +71,7 @@ def list_(warehouse: Warehouse | None, form: str) -> None:
     "--average", is_flag=True, help="Only the average over tasks (those given with --task, or those that all have)."
 )
 @warehouse_option
-@FORM
+@format_option
 def correlate(
     measure: str | None,
     corpus: str | None,

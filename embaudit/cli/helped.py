@@ -1,0 +1,63 @@
+"""A command's ``--help`` as a stranger reads it: examples first, then its options by what they are about."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import click
+
+from embaudit.cli.examples import EXAMPLES
+
+# By heading, the options that are under it in whatever command has them; all others say what is asked.
+HEADINGS = {
+    "How checkpoints are read": (
+        *("device", "dtype", "with-dtype", "pooling", "max-length", "prompt", "allow-pickle", "trust-remote-code"),
+    ),
+    "How endpoints and Python objects are asked": (
+        *("api", "model", "dimensions", "field", "requests-per-minute", "yes", "fresh", "query-prompt"),
+        *("document-prompt", "query-field", "document-field"),
+    ),
+    "How rows are read": ("vector", "text", "id", "texts", "from", "numbers", "where", "table"),
+    "Output": ("out", "json", "markdown", "card", "format", "full", "logs", "help"),
+}
+OWN = "Options"
+
+
+class HelpedCommand(click.Command):
+    """A command whose help begins with examples."""
+
+    @classmethod
+    def of(cls, command: click.Command) -> Self:
+        """The same command, helped."""
+        made = cls(command.name)
+        made.__dict__.update(command.__dict__)
+        return made
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        examples = EXAMPLES.get(" ".join(ctx.command_path.split()[1:]), ())
+        super().format_help_text(ctx, formatter)
+        if examples:
+            with formatter.section("Examples"):
+                for line in examples:
+                    formatter.write(f"{'':>{formatter.current_indent}}$ embaudit {line}\n")
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Those of the command first; a heading of one option alone stands with them, too."""
+        options = [one for one in self.get_params(ctx) if isinstance(one, click.Option) and not one.hidden]
+        has_rows = any(heading_of(one) == "How rows are read" for one in options if one.opts[-1] == "--vector")
+        listed: dict[str, list[tuple[str, str]]] = {OWN: []}
+        for one in options:
+            heading = heading_of(one)
+            if heading == "How rows are read" and not has_rows:
+                heading = OWN
+            if (record := one.get_help_record(ctx)) is not None:
+                listed.setdefault(heading, []).append(record)
+        for heading in (OWN, *HEADINGS):
+            if rows := listed.get(heading):
+                with formatter.section(heading):
+                    formatter.write_dl(rows)
+
+
+def heading_of(option: click.Option) -> str:
+    name = max(option.opts, key=len).removeprefix("--")
+    return next((heading for heading, names in HEADINGS.items() if name in names), OWN)
