@@ -41,10 +41,7 @@ PARTS = {
     "halves": "numbers in half precision",
     "change": "what changed against the base",
 }
-IN_FILES = (
-    "its weights do not fit into the memory that can be had here, so they stay in their files, and a layer's are in "
-    "memory while it computes. The vectors are the same, and every pass reads the files again."
-)
+IN_FILES = "its weights stay in their files, and a layer's are in memory while it computes: the vectors are the same."
 STOPPED = f"stopped{COULD_NOT_RUN}"
 # Called with a line for whoever waits.
 Progress = Callable[[str], None]

@@ -185,8 +185,8 @@ def load_checkpoint(
     as long as whoever asked holds it.
 
     Args:
-        may_stay_in_files: for whoever only runs it and looks at its weights one by one: those that do not fit into
-            memory are read from their files in every pass (``embaudit.checkpoint.streamed``).
+        may_stay_in_files: for whoever only runs it and looks at its weights one by one: large ones are read from their
+            files in every pass (``embaudit.checkpoint.streamed``).
 
     Raises:
         CheckpointError: if anything is missing, broken, unsafe or not finite.

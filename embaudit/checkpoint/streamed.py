@@ -1,4 +1,4 @@
-"""Networks that do not fit into memory: weights stay in their files, and each layer's are in memory while it computes.
+"""Large networks: weights stay in their files, and each layer's are in memory while it computes.
 
 A file holds bfloat16 or float16, and float32 holds every value of both, so that
 
