@@ -137,6 +137,7 @@ def test_the_base_itself_is_no_tuned_checkpoint(tmp_path: Path) -> None:
     assert all(one["gain"]["value"] == 0 for one in data)
 
 
+@pytest.mark.slow
 def test_a_checkpoint_and_its_base_are_in_memory_one_after_the_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

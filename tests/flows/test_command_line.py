@@ -279,6 +279,7 @@ def test_without_a_home_prefect_gets_a_place_beside_the_warehouse(
     assert os.environ["PREFECT_HOME"] == str(tmp_path / "here/prefect")
 
 
+@pytest.mark.slow
 def test_heartbeats_go_to_a_lasting_server_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from prefect.settings import (
         PREFECT_API_URL,

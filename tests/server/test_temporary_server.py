@@ -124,6 +124,7 @@ def test_it_is_in_a_session_of_its_own_and_has_no_standard_stream_for_a_socket(s
     assert started.is_running
 
 
+@pytest.mark.slow
 def test_a_half_migrated_database_is_made_anew(started: TemporaryServer) -> None:
     assert (started.folder / "migrated").exists()
     assert (started.folder / "prefect.db").read_bytes().startswith(b"SQLite format 3")

@@ -48,6 +48,7 @@ texts = 12
 """
 
 
+@pytest.mark.slow
 def test_measures_run_without_the_engine(tmp_path: Path) -> None:
     (tmp_path / "profile.toml").write_text(PROFILE)
     checkpoint = tiny_bert(tmp_path / "tiny")

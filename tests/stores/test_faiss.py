@@ -21,6 +21,8 @@ faiss = pytest.importorskip("faiss", reason="faiss is missing: pip install faiss
 ROWS, D = 5_000, 16
 VECTORS = np.random.default_rng(0).normal(size=(ROWS, D)).astype(np.float32)
 EXACT = ["Flat", "HNSW8", "IVF8,Flat", "IDMap,Flat", "IDMap2,Flat", "IDMap,HNSW8", "PQ4,RFlat", "IDMap,IVF8,Flat"]
+# Their training takes seconds; others of their kinds are fast.
+SLOW = {"PQ4,RFlat", "IVF8,PQ8x6", "OPQ8,PQ8x6"}
 CODED = ["SQ8", "SQfp16", "SQ4", "PQ8x6", "IVF8,PQ8x6", "IVF8,SQ8", "HNSW8,SQ8", "OPQ8,PQ8x6", "RaBitQ", "PCA8,Flat"]
 
 
@@ -40,7 +42,11 @@ def rows_of(store: Store) -> tuple[np.ndarray, list[Any]]:
     return np.concatenate([one.vectors[D][1] for one in batches]), [name for one in batches for name in one.ids or ()]
 
 
-@pytest.mark.parametrize("kind", EXACT)
+def with_slow(kinds: list[str]) -> list[object]:
+    return [pytest.param(one, marks=pytest.mark.slow) if one in SLOW else one for one in kinds]
+
+
+@pytest.mark.parametrize("kind", with_slow(EXACT))
 def test_vectors_are_read_in_order_and_the_file_stays_as_it_is(kind: str, tmp_path: Path) -> None:
     place = written(tmp_path, kind)
     before = hashlib.sha256(place.read_bytes()).hexdigest()
@@ -53,7 +59,7 @@ def test_vectors_are_read_in_order_and_the_file_stays_as_it_is(kind: str, tmp_pa
     assert hashlib.sha256(place.read_bytes()).hexdigest() == before
 
 
-@pytest.mark.parametrize("kind", CODED)
+@pytest.mark.parametrize("kind", with_slow(CODED))
 def test_rows_of_a_code_book_are_its_own_and_those_of_others_are_not(kind: str, tmp_path: Path) -> None:
     stored = VECTORS[:400].copy()
     stored[:16] = np.roll(VECTORS[:16], 5, axis=0)

@@ -60,6 +60,7 @@ def test_what_is_left_out_is_there_and_empty(published: Path, tmp_path: Path) ->
     assert {name for name, rows in found.items() if rows} == {"audit", "checkpoint", "schema_migration"}
 
 
+@pytest.mark.slow
 def test_a_folder_has_a_file_a_table_and_leads_to_the_newest(published: Path, tmp_path: Path) -> None:
     folder = tmp_path / "parquet"
     made = [export(published, folder, 0, keep=2, tables=tables) for tables in (["audit"], ["audit"], None)]

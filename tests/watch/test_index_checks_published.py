@@ -20,6 +20,7 @@ from embaudit_flows.watch import watch
 from embaudit_flows.watch_record import FOREIGN_STATE
 
 
+@pytest.mark.slow
 def test_by_the_flow_the_tables_and_the_commands(
     library: Library, home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -18,6 +18,7 @@ from embaudit_flows.watch import watch
 from embaudit_flows.watch_record import OTHERWISE_STATE
 
 
+@pytest.mark.slow
 def test_a_hosted_model_is_held_against_its_own_first_passport(
     tmp_path: Path, home: Path, put: Callable[[Path, int], Path]
 ) -> None:

@@ -8,7 +8,7 @@ from embaudit.measures.measure import MeasureSettings
 from embaudit.measures.workload import Readable, Work
 
 # Texts that function and numerics encode, about; and reading all files once more takes a core this long per GB.
-TEXTS, TOKENS, SECONDS = 180, 30, 4.0
+TEXTS, TOKENS, SECONDS = 70, 30, 4.0
 
 
 class IntegritySettings(MeasureSettings):
