@@ -8,6 +8,7 @@ import click
 
 from embaudit.cli.examples import EXAMPLES
 
+OWN, ROWS = "Options", "How rows are read"
 # By heading, the options that are under it in whatever command has them; all others say what is asked.
 HEADINGS = {
     "How checkpoints are read": (
@@ -17,10 +18,9 @@ HEADINGS = {
         *("api", "model", "dimensions", "field", "requests-per-minute", "yes", "fresh", "query-prompt"),
         *("document-prompt", "query-field", "document-field"),
     ),
-    "How rows are read": ("vector", "text", "id", "texts", "from", "numbers", "where", "table"),
+    ROWS: ("vector", "text", "id", "texts", "from", "numbers", "where", "table"),
     "Output": ("out", "json", "markdown", "card", "format", "full", "logs", "help"),
 }
-OWN = "Options"
 
 
 class HelpedCommand(click.Command):
@@ -42,16 +42,14 @@ class HelpedCommand(click.Command):
                     formatter.write(f"{'':>{formatter.current_indent}}$ embaudit {line}\n")
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Those of the command first; a heading of one option alone stands with them, too."""
-        options = [one for one in self.get_params(ctx) if isinstance(one, click.Option) and not one.hidden]
-        has_rows = any(heading_of(one) == "How rows are read" for one in options if one.opts[-1] == "--vector")
-        listed: dict[str, list[tuple[str, str]]] = {OWN: []}
+        """The command's own first. Options such as --texts are about rows only where rows of a store are read."""
+        options = [one for one in self.get_params(ctx) if isinstance(one, click.Option)]
+        reads_rows = any("--vector" in one.opts for one in options)
+        listed: dict[str, list[tuple[str, str]]] = {}
         for one in options:
             heading = heading_of(one)
-            if heading == "How rows are read" and not has_rows:
-                heading = OWN
             if (record := one.get_help_record(ctx)) is not None:
-                listed.setdefault(heading, []).append(record)
+                listed.setdefault(OWN if heading == ROWS and not reads_rows else heading, []).append(record)
         for heading in (OWN, *HEADINGS):
             if rows := listed.get(heading):
                 with formatter.section(heading):

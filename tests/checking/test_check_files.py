@@ -207,14 +207,19 @@ def in_memory(file: Path) -> int:
     return total
 
 
+def mapped(folder: Path) -> tuple[Path, torch.Tensor]:
+    """Eight megabytes of numbers that stay in their file, 0, 1, 2 …"""
+    file = folder / WEIGHTS
+    save_file({"x": torch.arange(1 << 21, dtype=torch.float32)}, file)
+    with safe_open(file, framework="pt") as opened:
+        return file, opened.get_tensor("x")
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_pages_that_were_read_are_given_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Unless somebody has written to them: they are no longer the file's. And by nobody but the thread that reads."""
     monkeypatch.setattr(mapping, "KEPT", 1 << 20)
-    file = tmp_path / WEIGHTS
-    save_file({"x": torch.arange(1 << 21, dtype=torch.float32)}, file)
-    with safe_open(file, framework="pt") as opened:
-        tensor = opened.get_tensor("x")
+    file, tensor = mapped(tmp_path)
     names = {str(file.resolve())}
     threads = threading.active_count()
     with giving_back([file]):
@@ -234,10 +239,7 @@ def test_pages_that_were_read_are_given_back(tmp_path: Path, monkeypatch: pytest
 def test_pages_are_given_back_while_a_library_loads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And nobody looks any more once it has, when what is mapped may be written to."""
     monkeypatch.setattr(mapping, "KEPT", 1 << 20)
-    file = tmp_path / WEIGHTS
-    save_file({"x": torch.arange(1 << 21, dtype=torch.float32)}, file)
-    with safe_open(file, framework="pt") as opened:
-        tensor = opened.get_tensor("x")
+    file, tensor = mapped(tmp_path)
     with giving_back_meanwhile([file]):
         assert float(tensor[:100].sum()) == 4950
         tensor.double()
