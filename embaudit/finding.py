@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from math import isfinite
 from typing import Any, ClassVar, Literal, TypedDict, get_args
 
-from embaudit.errors import EmbauditError, is_of_interrupt, one_line
+from embaudit.errors import EmbauditError, is_of_interrupt, is_out_of_memory, one_line
 from embaudit.masking import masked
 from embaudit.sentences import punctuated
 
@@ -120,13 +120,11 @@ COULD_NOT_RUN = "_could_not_run"
 
 def guarded(part: str, check: Callable[[], list[Finding]]) -> list[Finding]:
     """A check's findings; if it fails, one that says that it did not run. Too little memory and Ctrl-C are raised."""
-    import torch
-
     try:
         return check()
-    except torch.OutOfMemoryError:
-        raise
     except Exception as error:  # a model of a stranger may raise anything
+        if is_out_of_memory(error):
+            raise
         if is_of_interrupt(error):
             raise KeyboardInterrupt from error
         reason = error.happened if isinstance(error, EmbauditError) else f"{type(error).__name__}: {one_line(error)}"

@@ -87,7 +87,9 @@ def serving(served: Served) -> Iterator[str]:
             except Refusal as refusal:
                 self._answer(refusal.status, {"error": {"message": str(refusal)}}, refusal.headers)
                 return
-            rows = [[None if np.isnan(value) else float(value) for value in row] for row in vectors]
+            numbers = np.asarray(vectors, dtype=float).astype(object)
+            numbers[np.isnan(vectors)] = None
+            rows = numbers.tolist()
             if self.path.endswith("/v1/embeddings"):
                 coded = asked.get("encoding_format") == "base64"
                 data = [

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from embaudit.checkpoint.inputs import takes
 from embaudit.checkpoint.pooling import pool
 from embaudit.checkpoint.tokenizer import without_own_padding
-from embaudit.errors import CheckpointError, one_line
+from embaudit.errors import CheckpointError, is_out_of_memory, one_line
 
 if TYPE_CHECKING:
     import torch
@@ -40,9 +40,11 @@ def probe(checkpoint: Checkpoint) -> int:
         with torch.inference_mode():
             alone = torch.cat([_alone(checkpoint, text) for text in (SHORT, LONGER)])
             padded = _padded(checkpoint)
-    except (torch.OutOfMemoryError, CheckpointError):
+    except CheckpointError:
         raise
     except Exception as error:  # any transformers model class may be involved
+        if is_out_of_memory(error):
+            raise
         raise CheckpointError(
             f"{checkpoint.resolved.ref} cannot be run as a text encoder ({type(checkpoint.model).__name__}, pooling "
             f"{'+'.join(checkpoint.recipe.pooling)}): {one_line(error)}",

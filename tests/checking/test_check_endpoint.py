@@ -6,7 +6,9 @@ import functools
 import json
 import os
 import re
-from collections.abc import Callable
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -21,11 +23,19 @@ from embaudit.checking.page import check_page
 from embaudit.checking.served import check_served
 from embaudit.checkpoint import Checkpoint
 from embaudit.comparisons.served.limit import LONGEST, find_cut
-from embaudit.comparisons.served.quality import Asking
+from embaudit.comparisons.served.quality import (
+    DOCUMENTS,
+    FAMILIES,
+    FIRST_DOCUMENTS,
+    FIRST_QUERIES,
+    QUERIES,
+    Asking,
+    served_quality,
+)
 from embaudit.errors import UsageError
 from embaudit.finding import Finding
 from embaudit.functions.endpoint.recognise import open_endpoint
-from embaudit.measures.quality.material import Material, ScoredPairs, sample_material
+from embaudit.measures.quality.material import Collection, Material, ScoredPairs, sample_material
 from embaudit.page.terminal import print_page
 
 Encode = Callable[[list[str]], np.ndarray]
@@ -137,12 +147,10 @@ def test_scores_are_held_against_word_overlap() -> None:
     assert found(only_words, "no_better_than_words").level == "problem"
 
 
-@pytest.mark.slow
-def test_a_prompt_that_is_left_out_is_noticed() -> None:
-    (collection,) = sample_material().collections
+def needing_prompts(collection: Collection) -> Callable[[str], np.ndarray]:
     relevant = {collection.documents[place]: query for query, one in enumerate(collection.relevant) for place in one}
 
-    def encode(text: str) -> np.ndarray:
+    def vector(text: str) -> np.ndarray:
         """Finds the relevant document only if the texts have the prompts that it was trained with."""
         for prompt in ("query: ", "passage: "):
             if text.startswith(prompt):
@@ -151,6 +159,13 @@ def test_a_prompt_that_is_left_out_is_noticed() -> None:
                 return bag(f"number{place}") if place is not None else bag(own)
         return bag(text)
 
+    return vector
+
+
+@pytest.mark.slow
+def test_a_prompt_that_is_left_out_is_noticed() -> None:
+    (collection,) = sample_material().collections
+    encode = needing_prompts(collection)
     report = checked(each(encode), Material((), (collection,)))
     finding = found(report, "better_prompts")
     assert finding.level == "look"
@@ -158,6 +173,22 @@ def test_a_prompt_that_is_left_out_is_noticed() -> None:
     asked_right = checked(each(encode), Material((), (collection,)), Asking("query: ", "passage: "))
     assert "better_prompts" not in {one.name for one in asked_right.findings}
     assert asked_right.figures["data"][0]["score"]["value"] > 0.95
+
+
+@pytest.mark.parametrize("needs", [True, False])
+def test_prompts_that_gain_nothing_on_half_of_the_queries_are_tried_no_further(needs: bool) -> None:
+    (collection,) = sample_material().collections
+    of_text = needing_prompts(collection) if needs else bag
+    sent: set[str] = set()
+
+    def encode(texts: Sequence[str], role: str) -> np.ndarray:
+        sent.update(texts)
+        return np.array([of_text(text) for text in texts])
+
+    report = served_quality(encode, Material((), (collection,)), Asking())
+    assert [one["name"] for one in report.figures["alternatives"]] == ["lower-cased text", *FAMILIES]
+    for prompt, all_of_them, first in (("query: ", QUERIES, FIRST_QUERIES), ("passage: ", DOCUMENTS, FIRST_DOCUMENTS)):
+        assert sum(text.startswith(prompt) for text in sent) == (all_of_them if needs else first), prompt
 
 
 @pytest.mark.slow
@@ -184,13 +215,20 @@ def test_the_command_asks_an_endpoint(tmp_path: Path) -> None:
     pairs.write_text("\n".join(["sentence1,sentence2,score", *rows]))
     page = tmp_path / "check.html"
     with serving(Served(each(knowing), api="tei")) as address:
-        code, said, told = command(address, "--pairs", str(pairs), "--json", "--out", str(page))
+        script = (
+            "import sys; from embaudit.cli.main import run; code = run(); "
+            "print(*sorted({'torch', 'transformers', 'sklearn'} & set(sys.modules)), file=sys.stderr); sys.exit(code)"
+        )
+        arguments = ["check", address, "--pairs", str(pairs), "--json", "--out", str(page)]
+        done = subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True)
         report = embaudit.check(address, pairs=[pairs])
-    assert f"Texts are sent to {address}" in told
-    result = json.loads(said)
+    assert f"Texts are sent to {address}" in done.stderr
+    # Two seconds and 300 MB that a served model does not need.
+    assert done.stderr.splitlines()[-1] == ""
+    result = json.loads(done.stdout)
     assert (result["kind"], result["interface"]) == ("endpoint", "tei, 48 dimensions")
     assert result["verdict"] == report.verdict
-    assert code == (1 if report.verdict == "do not serve" else 0)
+    assert done.returncode == (1 if report.verdict == "do not serve" else 0)
     assert report.checkpoint.startswith(address)
     assert "Check of" in page.read_text(encoding="utf-8")
 

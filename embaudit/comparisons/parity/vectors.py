@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
 from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.checkpoint.inputs import SegmentIds
 from embaudit.checkpoint.modules import POOLING_MODES
 from embaudit.checkpoint.pooling import pool
 from embaudit.comparisons.parity.readings import Attention, Reading, Windows
+from embaudit.errors import is_out_of_memory
+
+if TYPE_CHECKING:
+    import torch
 
 DECLARED = "declared"
 CONTENT = "mean of the text's own tokens"
@@ -101,7 +104,9 @@ class Maker:
             return None
         try:
             made = self._made(np.stack([self._row(reading, ids, making) for ids in sequences]), making.skipped)
-        except (KeyError, RuntimeError, ValueError):
+        except (KeyError, RuntimeError, ValueError) as error:
+            if is_out_of_memory(error):
+                raise
             return None
         if made.shape[1] < self.dimension:
             return None
@@ -136,9 +141,9 @@ class Maker:
             found = list(
                 _Pooling(reading.checkpoint).every_way([list(sequences[key]) for key in keys], reading.attention)
             )
-        except torch.OutOfMemoryError:
-            raise
-        except (IndexError, RuntimeError, TypeError, ValueError):
+        except (IndexError, RuntimeError, TypeError, ValueError) as error:
+            if is_out_of_memory(error):
+                raise
             return False
         self._pooled |= {keys[place]: pooled for place, pooled in found}
         return True
@@ -147,6 +152,8 @@ class Maker:
         return self._pooled[self._key(reading, ids)][making.pooling, making.layer]
 
     def _made(self, pooled: np.ndarray, skipped: tuple[int, ...]) -> np.ndarray:
+        import torch
+
         with torch.inference_mode():
             vectors = torch.from_numpy(pooled).to(self.checkpoint.device)
             for place, step in enumerate(self.steps):
@@ -166,6 +173,8 @@ class _Pooling(Encoder):
     def every_way(
         self, sequences: Sequence[Sequence[int]], attention: Attention
     ) -> Iterator[tuple[int, dict[tuple[str, int], np.ndarray]]]:
+        import torch
+
         checkpoint = self.checkpoint
         unpooled = checkpoint.prompt.unpooled
         before, after = len(checkpoint.prefix_ids), len(checkpoint.suffix_ids)
@@ -193,6 +202,8 @@ class _Pooling(Encoder):
 
 def _seen(mask: torch.Tensor, attention: Attention, dtype: torch.dtype) -> torch.Tensor:
     """(B, 1, n, n) what is added to attention's logits: 0 where a token sees another, the least number elsewhere."""
+    import torch
+
     seen = mask[:, None, None, :].bool().expand(-1, 1, mask.shape[1], -1)
     if attention == "causal":
         seen = seen.tril()
@@ -201,6 +212,8 @@ def _seen(mask: torch.Tensor, attention: Attention, dtype: torch.dtype) -> torch
 
 def _own_tokens(mask: torch.Tensor, before: int, after: int) -> torch.Tensor:
     """The mask without the first and the last tokens of each sequence; of nothing else, the mean is zero."""
+    import torch
+
     place = torch.arange(mask.shape[1], device=mask.device)
     lengths = mask.sum(1, keepdim=True)
     return mask * (place >= before) * (place < lengths - after)

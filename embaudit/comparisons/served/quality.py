@@ -39,6 +39,8 @@ from embaudit.measures.quality.words import words_findings
 ROLES: tuple[TextKind, TextKind] = ("query", "document")
 # What another way to ask is tried on.
 PAIRS, QUERIES, DOCUMENTS = 100, 50, 100
+# What gains nothing on half of the queries is not tried on the rest: documents are most of what is sent.
+FIRST_QUERIES, FIRST_DOCUMENTS = 25, 40
 
 
 @dataclass(frozen=True)
@@ -181,8 +183,14 @@ def _asked(
                 gains[one.name] = gain
     if not gains or any(is_worth_trying(gain) for gain in gains.values()):
         for one in measured:
-            if isinstance(one, MeasuredCollection) and (gain := _gain_on_queries(encode, one, asking, other)):
-                gains[one.name] = gain
+            if isinstance(one, MeasuredCollection):
+                for queries, documents in ((FIRST_QUERIES, FIRST_DOCUMENTS), (QUERIES, DOCUMENTS)):
+                    part = one.collection.first(queries, documents)
+                    if (gain := _gain_on_queries(encode, one, part, asking, other)) is None:
+                        break
+                    gains[one.name] = gain
+                    if gain.value <= 0:
+                        break
     if gains:
         declared, where = ("text as written", WHERE_CASE) if is_case else ("way to ask", WHERE_PROMPTS)
         yield Alternative("case" if is_case else "prompts", name, declared, where, gains)
@@ -200,8 +208,11 @@ def _gain_on_pairs(encode: Encode, one: MeasuredPairs, asking: Asking, other: As
     return scorer.spearman(of_pairs(first, second)).minus(scorer.spearman(one.similarities()[: len(part.scores)]))
 
 
-def _gain_on_queries(encode: Encode, one: MeasuredCollection, asking: Asking, other: Asking) -> ResampledScore | None:
-    part, places = one.collection.first(QUERIES, DOCUMENTS)
+def _gain_on_queries(
+    encode: Encode, one: MeasuredCollection, some: tuple[Collection, np.ndarray], asking: Asking, other: Asking
+) -> ResampledScore | None:
+    """What part of a collection, whose documents have these places, gains; None if it cannot be told."""
+    part, places = some
     before = one.queries.served[: len(part.queries)], one.documents.served[places]
     sent = (
         (asking.queries(part.queries), other.queries(part.queries)),

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy
-import torch
 
 from embaudit.checkpoint import Encoder
 from embaudit.checkpoint.pooling import pool
 from embaudit.downstream.task import unit_rows
-from embaudit.errors import MeasureError
+from embaudit.errors import MeasureError, is_out_of_memory
 from embaudit.measures.quality.stops import last_and_stops
+
+if TYPE_CHECKING:
+    import torch
 
 # How else a text could be pooled. Means over √n are the mean up to length, so the cosine is the same.
 POOLINGS = ("cls", "mean", "max", "lasttoken", "weightedmean")
@@ -51,6 +54,8 @@ class EveryWay(Encoder):
         Raises:
             MeasureError: if a vector is not finite.
         """
+        import torch
+
         named: dict[str, np.ndarray] = {}
         stops: list[np.ndarray] = []
         for indices, ids, mask in self._batches(sequences):
@@ -97,9 +102,9 @@ class EveryWay(Encoder):
     def _other(self, states: torch.Tensor, mask: torch.Tensor, mode: str) -> np.ndarray | None:
         try:
             return self._after(states, mask, (mode,))
-        except torch.OutOfMemoryError:
-            raise
-        except (RuntimeError, ValueError):  # a Dense for several poolings side by side takes no single one
+        except (RuntimeError, ValueError) as error:  # a Dense for several poolings side by side takes no single one
+            if is_out_of_memory(error):
+                raise
             return None
 
     def _unnormalised(self, states: torch.Tensor, mask: torch.Tensor) -> np.ndarray | None:
@@ -117,9 +122,9 @@ class EveryWay(Encoder):
         """The served vector of an earlier state; without the modules after pooling if they do not fit its width."""
         try:
             return np.nan_to_num(self._after(state, mask, self.checkpoint.recipe.pooling))
-        except torch.OutOfMemoryError:
-            raise
-        except (RuntimeError, ValueError):
+        except (RuntimeError, ValueError) as error:
+            if is_out_of_memory(error):
+                raise
             pooled = pool(state, mask, self.checkpoint.recipe.pooling, self.checkpoint.prompt.unpooled)
             return np.nan_to_num(pooled.float().cpu().numpy())
 

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import torch
 
 from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.inputs import SegmentIds
 from embaudit.checkpoint.prompts import PromptTokens
+from embaudit.errors import is_out_of_memory
 from embaudit.measures.quality.alternatives import Alternative
 from embaudit.measures.quality.material import ScoredPairs
 from embaudit.measures.quality.measured import Measured, MeasuredCollection, MeasuredPairs
@@ -115,9 +115,9 @@ def _tried(
             for judged in collections:
                 if (gain := _gain_on_queries(judged, reader)) is not None:
                     gains[judged.name] = gain
-    except torch.OutOfMemoryError:
-        raise
-    except Exception:  # texts without tokens, vectors that are not finite, a model that insists on its special tokens
+    except Exception as error:  # texts without tokens, vectors that are not finite, insistence on special tokens
+        if is_out_of_memory(error):
+            raise
         return
     if gains:
         yield Alternative(group, name, declared, file, gains)
