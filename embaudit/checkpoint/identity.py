@@ -83,6 +83,13 @@ def identify(folder: Path, recipe: Recipe) -> CheckpointIdentity:
     )
 
 
+def folder_id(folder: Path) -> str:
+    """16 hex digits of every file of a folder of which nobody knows which ones count, but hidden ones and cards."""
+    files = (path for path in folder.rglob("*") if path.is_file() and path.suffix.lower() != ".md")
+    kept = [path for path in files if not any(part.startswith(".") for part in path.relative_to(folder).parts)]
+    return hashlib.sha256(_combined(folder, kept).encode()).hexdigest()[:ID_DIGITS]
+
+
 def tokenizer_hash(folder: Path, recipe: Recipe) -> str:
     """Hex sha256 of a checkpoint's tokenizer.
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from embaudit.checkpoint import LoadOptions, resolve
 from embaudit.checkpoint.files import read_json
+from embaudit.checkpoint.identity import folder_id
 from embaudit.checkpoint.load import choose_device
 from embaudit.checkpoint.model import quiet_transformers
 from embaudit.checkpoint.prompts import AS_DECLARED, NO_PROMPTS, Prompts
@@ -176,7 +177,9 @@ def open_pipeline(reference: str, options: LoadOptions, refused: CheckpointError
             f"{one_line(error)}",
             next_step=refused.next_step,
         ) from error
-    return PipelineFunction(model, reference)
+    function = PipelineFunction(model, reference)
+    function.identity = folder_id(resolved.folder)
+    return function
 
 
 def _refuse_what_was_not_asked_for(folder: Path, options: LoadOptions, refused: CheckpointError) -> None:

@@ -68,6 +68,21 @@ def test_its_vectors_are_checked_and_its_inside_is_not_measured(
         assert {"norm", "one_function", "tail"} <= {finding.name for finding in report.findings}
 
 
+def test_its_identity_is_what_its_folder_holds(saved_pipelines: dict[str, Path], tmp_path: Path) -> None:
+    same, changed = (Path(shutil.copytree(saved_pipelines["static"], tmp_path / name)) for name in ("same", "changed"))
+    (same / "README.md").write_text("another card")
+    (same / ".cache").mkdir()
+    (same / ".cache" / "of the hub").write_text("downloaded")
+    weights = bytearray((changed / "model.safetensors").read_bytes())
+    weights[-1] ^= 1
+    (changed / "model.safetensors").write_bytes(weights)
+    own, of_same, of_changed = (open_function(one, CPU) for one in (saved_pipelines["static"], same, changed))
+    assert own.identity == of_same.identity != of_changed.identity
+    assert len(own.identity) == 16
+    # What was begun with one is not gone on with by the other.
+    assert own.asked_as.replace(own.name, "") != of_changed.asked_as.replace(of_changed.name, "")
+
+
 def test_one_that_reads_padding_is_found(saved_pipelines: dict[str, Path]) -> None:
     finding = next(one for one in embaudit.check(saved_pipelines["convolution"]).findings if one.name == "one_function")
     assert finding.level == "problem"
