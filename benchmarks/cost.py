@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import argparse
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
 
 from embaudit.measures import MEASURES, MeasureSettings
 from embaudit.measures.sticky.settings import StickySettings
 from embaudit.measures.workload import Readable, Work
+from embaudit.profile import load_profile
 
 # The default measures of `quick`; exhaustive is `standard` with all draws of every token.
 MEASURED = ("integrity", "quality", "sticky", "socm", "layers", "length")
 PROFILES = ("quick", "standard", "exhaustive", "paper")
-# Mean tokens of STS Benchmark, Wikipedia, MS MARCO; of movie reviews, what 512 positions take.
-TOKENS = {"sts": 14.0, "wikipedia": 24.6, "msmarco": 82.4, "longdocs": 512.0}
+# Mean tokens of STS Benchmark, Wikipedia, MS MARCO; of movie reviews, what 512 positions take. The probes search
+# passages such as MS MARCO's.
+TOKENS = {"sts": 14.0, "wikipedia": 24.6, "msmarco": 82.4, "longdocs": 512.0, "retrieval": 82.4}
 ROWS = 20_000
 # Layers, heads of each, width, entries: all-MiniLM-L6-v2, BERT base and large, with their own or a multilingual
 # vocabulary; 7 B with the vocabulary of Mistral or of Qwen.
@@ -33,6 +35,8 @@ SHAPES = (
     (32, 32, 4_096, 32_000),
     (32, 32, 4_096, 152_000),
 )
+# What is looked at measure by measure: layers, heads of each, width, entries, as Qwen's of 1.5, 4 and 8 billion.
+DECODERS = {"1.5 B": (28, 12, 1_536, 151_936), "4 B": (36, 32, 2_560, 151_665), "8 B": (36, 32, 4_096, 151_665)}
 TERA = 1e12
 
 
@@ -61,6 +65,26 @@ def main(arguments: Sequence[str]) -> None:
             times.append(_duration((scan / scan_rate + (whole - scan) / chosen.rate) / TERA + other))
         rows.append((f"{readable.layers}", f"{readable.hidden_size:,}", f"{readable.vocabulary:,}", *totals, *times))
     _print(("layers", "d", "entries", *(f"{name}, TFLOP" for name in PROFILES), *PROFILES), rows)
+    print("\nBy measure, TFLOP of decoders:\n")
+    _print(("measure", "profile", *DECODERS), of_decoders())
+
+
+def of_decoders() -> Iterator[tuple[str, ...]]:
+    """What each measure of `quick` and of `probes` takes; what the probes share is a row of its own."""
+    sizes = [readable_of(*shape) for shape in DECODERS.values()]
+    probes = [name for name in load_profile("probes").measures if name not in MEASURED]
+    for profile, names in (("quick", MEASURED), ("probes", probes)):
+        works = [{name: works_of_one(profile, name, one) for name in names} for one in sizes]
+        for name in names:
+            own = [[work for work in by_name[name] if not work.is_shared] for by_name in works]
+            yield name, profile, *(_tera(operations(*one)) for one in zip(own, sizes, strict=True))
+        shared = [{work for some in by_name.values() for work in some if work.is_shared} for by_name in works]
+        if any(shared):
+            yield "their collection", profile, *(_tera(operations(*one)) for one in zip(shared, sizes, strict=True))
+
+
+def _tera(of: float) -> str:
+    return f"{of / TERA:,.0f}"
 
 
 def readable_of(layers: int, heads: int, width: int, entries: int) -> Readable:
@@ -69,10 +93,11 @@ def readable_of(layers: int, heads: int, width: int, entries: int) -> Readable:
 
 def works_of(profile: str, readable: Readable) -> dict[str, list[Work]]:
     """What the measures encode, by measure."""
-    return {
-        name: list((_sticky(profile) if name == "sticky" else _settings(profile, name)).work(readable))
-        for name in MEASURED
-    }
+    return {name: works_of_one(profile, name, readable) for name in MEASURED}
+
+
+def works_of_one(profile: str, name: str, readable: Readable) -> list[Work]:
+    return list((_sticky(profile) if name == "sticky" else _settings(profile, name)).work(readable))
 
 
 def operations(works: Iterable[Work], readable: Readable) -> float:
