@@ -65,7 +65,8 @@ def in_half(reference: str, half: str, share: float = 1.0) -> Iterator[Measured]
         start = time.process_time()
         figures.append(quality_findings(encoder, material).figures)
         seconds.append(time.process_time() - start)
-    moved = dict(_moved(*figures))
+    exact, other = figures
+    moved = dict(_moved(exact, other))
     most = max(moved, key=lambda name: moved[name])
     yield Measured(
         f"scores and readings of {reference} in {half}: most that one of {len(moved)} figures moves, in its intervals",
