@@ -36,7 +36,8 @@ def require_dask(module: str = "distributed") -> Any:
             f"EMBAUDIT_RUNNER=dask needs {module.partition('.')[0].replace('_', '-')}, which is not installed.",
             next_step="pip install 'embaudit[dask]'",
         ) from error
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    for name in ("distributed", "distributed.client"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     return found
 
 

@@ -147,7 +147,9 @@ def find_foreign(
         raise told from error
     if table is not None:
         _write(found.rows(), table)
-    result = ForeignRows(found.compared, found.count, tuple(found.rows(KEPT)), table, found.read, is_whole, function.kind)
+    result = ForeignRows(
+        found.compared, found.count, tuple(found.rows(KEPT)), table, found.read, is_whole, function.kind
+    )
     if is_whole:
         found.forget()
     else:
