@@ -16,6 +16,7 @@ import numpy as np
 from embaudit.comparisons.stored.against import Against
 from embaudit.comparisons.stored.encode import encode_elsewhere, encode_rows
 from embaudit.comparisons.stored.found_rows import FoundRows, Row, name_of_comparison
+from embaudit.comparisons.stored.sample import EXACT
 from embaudit.errors import EmbauditError, StorageError, UsageError
 from embaudit.files import replace_atomically
 from embaudit.finding import Finding
@@ -59,8 +60,8 @@ class ForeignRows:
         if self.count:
             yield Finding(
                 "problem",
-                f"{self.count:,} of {self.compared:,} rows with a text were not built by this {self.kind}: each was "
-                f"encoded again.{where}{'' if self.is_whole else part}",
+                f"{self.count:,} of {self.compared:,} rows with a text were not built by this {self.kind}{EXACT}."
+                f"{where}{'' if self.is_whole else part}",
                 "Queries are compared with vectors of another function.",
                 "Encode these rows again.",
                 "foreign_rows",
@@ -69,7 +70,7 @@ class ForeignRows:
         elif self.is_whole:
             yield Finding(
                 "ok",
-                f"Every one of {self.compared:,} rows with a text has the {self.kind}'s vector.",
+                f"Every one of {self.compared:,} rows with a text has the {self.kind}'s vector{EXACT}.",
                 name="foreign_rows",
                 value=0.0,
             )
@@ -82,6 +83,7 @@ class ForeignRows:
             "not_its_own": self.count,
             "table": None if self.table is None else str(self.table),
             "is_whole": self.is_whole,
+            "is_exact": True,
             "rows_read": self.read,
             "rows": [dict(zip(COLUMNS, row, strict=True)) for row in self.first],
         }
