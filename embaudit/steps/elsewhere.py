@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError
@@ -12,7 +13,7 @@ from contextlib import closing
 from itertools import chain, islice
 from typing import Any, Protocol, TypeVar
 
-from embaudit.errors import MeasureError
+from embaudit.errors import MeasureError, UsageError
 from embaudit.settings import Settings
 from embaudit.steps.cluster import ClusterIsEmpty, DaskWorkers, require_dask, require_workers
 from embaudit.steps.processes import WorkerProcesses
@@ -53,9 +54,16 @@ def require_runner() -> None:
     """Refuse settings by which nothing can be computed, before anything is.
 
     Raises:
-        UsageError: if Dask is not installed, or its cluster does not answer or has no worker.
+        UsageError: if Dask is not installed, or its cluster does not answer or has no worker; and in a worker that
+            imports the script that started it.
     """
     settings = Settings()
+    # As multiprocessing itself asks, but before the work that leads there.
+    if is_elsewhere() and getattr(multiprocessing.current_process(), "_inheriting", False):
+        raise UsageError(
+            "Worker processes import the script that starts them, and this one would start more of them there.",
+            next_step='Put the call below if __name__ == "__main__": or unset EMBAUDIT_WORKERS and EMBAUDIT_RUNNER.',
+        )
     if settings.runner == "dask":
         require_dask()
         if settings.runner_address:
