@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import multiprocessing
+import os
+import signal
+import sqlite3
+import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,11 +19,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from commands import CLI
 from hashed_words import HashedWords
 from ports import free_port
+from worker_processes import alive, children, wait_for
 
 from embaudit.api.vectors import run
-from embaudit.checkpoint import LoadOptions
+from embaudit.checkpoint import Encoder, LoadOptions
 from embaudit.comparisons.stored.report import StoredReport
 from embaudit.errors import CheckpointError, MeasureError, UsageError
 from embaudit.functions.checkpoint import SameCheckpoint
@@ -249,3 +257,62 @@ def test_a_cluster_that_does_not_answer_is_named_before_anything_is_encoded(
     with pytest.raises(UsageError, match=f"No Dask scheduler answers at {address}"):
         compared(1, "part.csv", say=said.append, EMBAUDIT_RUNNER="dask", EMBAUDIT_RUNNER_ADDRESS=address)
     assert not said
+
+
+def rows_done(home: Path) -> int:
+    """Up to which row the command came, by what it keeps."""
+    for kept in home.rglob("rows-*.sqlite"):
+        with suppress(sqlite3.Error), closing(sqlite3.connect(f"file:{kept}?mode=ro", uri=True)) as read:
+            return int(read.execute("SELECT read FROM progress").fetchone()[0])
+    return 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("runner", ["process", pytest.param("dask", marks=DASK)])
+def test_ctrl_c_in_a_terminal_ends_the_command_and_its_workers_and_keeps_what_came_back(
+    runner: str, tiny_index: Any, tmp_path: Path
+) -> None:
+    texts = [f"{text} {copy}" for copy in range(35) for text in tiny_index.texts]
+    vectors = Encoder(tiny_index.load()).encode_texts(texts)
+    vectors[::2000] = np.random.default_rng(0).normal(size=(11, 32))
+    pq.write_table(pa.table({"text": texts, "embedding": list(vectors)}), tmp_path / "index.parquet")
+    words = [*CLI, "vectors", str(tiny_index.folder), "index.parquet", "--table", "rows.csv", "--rows", "100"]
+    settings = {"EMBAUDIT_HOME": str(tmp_path / "home"), "EMBAUDIT_WORKERS": "2", "EMBAUDIT_RUNNER": runner}
+    with (tmp_path / "said").open("w") as output:
+        command = subprocess.Popen(
+            [*words, "--device", "cpu", "--no-explanation"],
+            env={**os.environ, **settings, "OMP_NUM_THREADS": "1"},
+            cwd=tmp_path,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+        try:
+            wait_for(lambda: command.poll() is not None or rows_done(tmp_path))
+            workers = children(command.pid)
+            os.killpg(command.pid, signal.SIGINT)
+            assert command.wait(timeout=180) == 130, (tmp_path / "said").read_text()
+        finally:
+            if command.poll() is None:
+                os.killpg(command.pid, signal.SIGKILL)
+                command.wait()
+    said = (tmp_path / "said").read_text()
+    assert "Traceback" not in said
+    assert "distributed" not in said
+    assert "the same command goes on from there" in " ".join(said.split())
+    assert len(workers) == 2
+    wait_for(lambda: not any(map(alive, workers)))
+    before = rows_done(tmp_path)
+    assert 0 < before < len(texts)
+    done = subprocess.run(
+        [*words, "--device", "cpu", "--no-explanation", "--json"],
+        env={**os.environ, **settings, "EMBAUDIT_WORKERS": "3", "OMP_NUM_THREADS": "1"},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1, done.stderr
+    found = json.loads(done.stdout)["every_row"]
+    assert (found["compared"], found["not_its_own"], found["is_whole"]) == (len(texts), 11, True)
+    assert [row["row"] for row in found["rows"]] == list(range(1, len(texts), 2000))
