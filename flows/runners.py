@@ -81,4 +81,4 @@ def _dask(settings: Settings) -> Any:
     if settings.runner_address:
         require_workers(settings.runner_address)
         return runner(address=settings.runner_address)
-    return runner(cluster_kwargs=own_cluster(settings))
+    return runner(cluster_kwargs=own_cluster(settings.workers))

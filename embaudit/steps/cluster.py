@@ -41,10 +41,10 @@ def require_dask(module: str = "distributed") -> Any:
     return found
 
 
-def own_cluster(settings: Settings) -> dict[str, Any]:
+def own_cluster(workers: int) -> dict[str, Any]:
     """How a cluster that exists only for the command is started."""
     return {
-        "n_workers": settings.workers,
+        "n_workers": workers,
         # Models and BLAS are not made for several tasks in one process.
         "threads_per_worker": 1,
         # Its port may be taken, and nobody asked for a dashboard.
@@ -80,16 +80,22 @@ class ClusterIsEmpty(BrokenExecutor):
 
 
 class DaskWorkers:
-    """The workers of the cluster at ``EMBAUDIT_RUNNER_ADDRESS``, or of one that lives until ``close``."""
+    """The workers of the cluster at ``EMBAUDIT_RUNNER_ADDRESS``, or of one that lives until ``close``.
 
-    def __init__(self) -> None:
-        distributed, settings = require_dask(), Settings()
-        address = settings.runner_address
+    Args:
+        own: how many the latter has.
+    """
+
+    def __init__(self, own: int) -> None:
+        distributed = require_dask()
+        address = Settings().runner_address
         if address:
             require_workers(address)
-        with interrupts_held(), ExitStack() as stack:
-            at = address or stack.enter_context(distributed.LocalCluster(**own_cluster(settings)))
-            self._client = stack.enter_context(distributed.Client(at, set_as_default=False))
+        with ExitStack() as stack:
+            with interrupts_held():
+                at = address or stack.enter_context(distributed.LocalCluster(**own_cluster(own)))
+                self._client = stack.enter_context(distributed.Client(at, set_as_default=False))
+            # Ctrl-C that was held comes before this line, and closes both.
             self._held = stack.pop_all()
 
     @property

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import multiprocessing
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import BrokenExecutor, CancelledError
 from contextlib import closing
 from itertools import chain, islice
@@ -21,7 +21,7 @@ from embaudit.steps.processes import WorkerProcesses
 Part = TypeVar("Part")
 Found = TypeVar("Found")
 # Parts that are on their way for each worker: the next one is there when it has done one, and few are held in memory.
-AHEAD = 3
+AHEAD = 2
 
 
 class Expected(Protocol):
@@ -76,7 +76,7 @@ def in_order(
     *,
     here: Callable[[Any], Found],
     elsewhere: Callable[[Any], Found] | None,
-) -> Iterator[tuple[Part, Found]]:
+) -> Generator[tuple[Part, Found], None, None]:
     """Each part once, in order, with what is computed of it; a few are on their way to workers at a time.
 
     To be closed (``contextlib.closing``): no worker outlives that.
@@ -99,9 +99,8 @@ def in_order(
         for part in parts:
             yield part, here(given(part))
         return
-    workers: Workers = (
-        DaskWorkers() if settings.runner == "dask" else WorkerProcesses(min(settings.workers, len(first)))
-    )
+    most = min(settings.workers, len(first))
+    workers: Workers = DaskWorkers(most) if settings.runner == "dask" else WorkerProcesses(most)
     with closing(workers):
         waiting: deque[tuple[Part, Expected]] = deque()
         for part in parts:

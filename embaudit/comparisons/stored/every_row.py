@@ -170,7 +170,7 @@ def _with_kept(error: Exception, read: int) -> EmbauditError | None:
 
 
 @dataclass(frozen=True)
-class _Part:
+class _Together:
     """Rows that are encoded together.
 
     Attributes:
@@ -198,12 +198,12 @@ class _Reading:
         self._index, self._dimension, self._done = index, dimension, done
         self.end = 0
 
-    def parts(self) -> Iterator[_Part]:
+    def parts(self) -> Iterator[_Together]:
         for batch in self._index.batches():
             yield from self._of(batch)
             self.end = batch.start + batch.rows
 
-    def _of(self, batch: RowBatch) -> Iterator[_Part]:
+    def _of(self, batch: RowBatch) -> Iterator[_Together]:
         nothing = np.empty(0, np.int64), np.empty((0, self._dimension))
         places, vectors = batch.vectors.get(self._dimension, nothing)
         texts, ids = batch.texts, batch.ids
@@ -216,7 +216,7 @@ class _Reading:
         for start in range(0, len(own), TOGETHER):
             chosen = own[start : start + TOGETHER]
             some = [int(place) for place in places[chosen]]
-            yield _Part(
+            yield _Together(
                 batch.start + places[chosen],
                 vectors[chosen],
                 [texts[place] or "" for place in some],
