@@ -182,8 +182,9 @@ def look_at(
                 so_far = StoredReport(index, alone, function.name, against, findings=tuple(findings))
                 say(f"So far: {so_far.line} Every row comes next.")
                 found = every_row(index, against, function)
-                # What is left to do is said by the exact ones.
-                findings = [replace(one, advice="") if one.name == "other_vectors" else one for one in findings]
+                if found.is_whole:
+                    # What is left to do is said by the exact ones.
+                    findings = [replace(one, advice="") if one.name == "other_vectors" else one for one in findings]
                 findings = [*found.findings(), *findings]
         else:
             findings = [*_without_texts(index, alone, function), *findings]
