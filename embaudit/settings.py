@@ -75,7 +75,8 @@ class Settings(BaseSettings):
         description="staged results: a folder, or an address such as s3://bucket/prefix; default HOME/staging",
     )
     runner: Literal["process", "dask"] = Field(
-        default="process", description="what computes shards: local processes or a Dask cluster"
+        default="process",
+        description="what computes shards (or encodes an index): local processes or a Dask cluster",
     )
     runner_address: str | None = Field(
         default=None,
@@ -87,7 +88,9 @@ class Settings(BaseSettings):
     )
     pairs_per_shard: int = Field(default=500_000, ge=1, description="SOCM pairs in one staged file")
     workers: int = Field(
-        default=1, ge=1, description="number of processes that compute shards in parallel, sharing the cores"
+        default=1,
+        ge=1,
+        description="number of processes that compute shards (or encode an index) in parallel, sharing the cores",
     )
     gpu_limit: str | None = Field(
         default=None, description="Prefect concurrency limit that a measure holds while it uses a GPU"

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ParamSpec
 
+from embaudit.steps.elsewhere import is_elsewhere
 from embaudit.steps.progress import shard_done
 from embaudit.steps.results import Staged
 from embaudit.steps.step import Step
-from embaudit_flows.runners import computing_elsewhere, interrupts_held, is_elsewhere, on_one_server
+from embaudit.steps.workers import interrupts_held
+from embaudit_flows.runners import computing_elsewhere, on_one_server
 from embaudit_tasks.steps import run_step, submit_step
 
 P = ParamSpec("P")

@@ -131,11 +131,9 @@ def plan_audit(request: AuditRequest) -> AuditPlan:
     )
     recipe, identity = describe(resolved, request.load_options)
     loading = {**request.loading, "device": choose_device(request.device), "dtype": choose_dtype(request.dtype)}
-    # Pin a hub revision to the commit that it refers to now, so that tasks on other machines load the same.
-    pinned = f"{resolved.ref.name}@{resolved.revision}" if resolved.revision else str(resolved.ref)
     return AuditPlan(
         source=str(resolved.ref),
-        spec=CheckpointSpec(**loading, reference=pinned, checkpoint_id=identity.checkpoint_id),
+        spec=CheckpointSpec(**loading, reference=resolved.pinned, checkpoint_id=identity.checkpoint_id),
         widths=widths_of(resolved.folder / recipe.transformer_path),
         profile=profile,
         measures=measures,

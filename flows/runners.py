@@ -5,30 +5,20 @@
 
 from __future__ import annotations
 
-import logging
 import multiprocessing
-import signal
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from multiprocessing import resource_tracker
 from typing import Any, TypeVar, cast
 
 from prefect import Flow
 
-from embaudit.errors import MeasureError, UsageError
-from embaudit.masking import without_credentials
 from embaudit.settings import Settings
+from embaudit.steps.cluster import own_cluster, require_dask, require_workers
+from embaudit.steps.elsewhere import is_elsewhere, lost_workers
 from embaudit.steps.workers import end_with_command
 
 AnyFlow = TypeVar("AnyFlow", bound=Flow[..., Any])
-SECONDS_TO_ANSWER = 10
 STAGED_IS_KEPT = "Every finished shard is staged, and the published tables are as they were."
-
-
-def is_elsewhere() -> bool:
-    """Whether shards are computed by other processes."""
-    settings = Settings()
-    return settings.workers > 1 or settings.runner == "dask"
 
 
 def pooled(subflow: AnyFlow) -> AnyFlow:
@@ -60,15 +50,10 @@ def computing_elsewhere(what: str) -> Iterator[None]:
                 child.kill()
         raise
     except Exception as error:
-        lost = _lost(error)
+        lost = lost_workers(error, what, STAGED_IS_KEPT)
         if lost is None:
             raise
-        raise MeasureError(
-            f"{lost} while it computed {what}.",
-            kept=STAGED_IS_KEPT,
-            next_step="Run the same command again: it continues where it stopped. "
-            "Where memory was short, a lower EMBAUDIT_WORKERS takes less.",
-        ) from error
+        raise lost from error
 
 
 def on_one_server() -> AbstractContextManager[object]:
@@ -85,22 +70,6 @@ def on_one_server() -> AbstractContextManager[object]:
     return temporary_settings({PREFECT_API_URL: str(get_client(sync_client=True).api_url)})
 
 
-@contextmanager
-def interrupts_held() -> Iterator[None]:
-    """While submitting shards: processes that start now never get Ctrl-C; this process gets it afterwards.
-
-    A terminal sends Ctrl-C to all processes at once, and a pool whose workers die of it never ends (prefect 3.8.8 waits
-    for them forever). Threads and processes inherit the blocked signals, from their first instruction on.
-    """
-    # If it started only with the first process, it would unblock the signal again (Python 3.11 to 3.14).
-    resource_tracker.ensure_running()
-    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
-
-
 def _processes(workers: int) -> Any:
     from prefect.task_runners import ProcessPoolTaskRunner
 
@@ -108,64 +77,8 @@ def _processes(workers: int) -> Any:
 
 
 def _dask(settings: Settings) -> Any:
-    try:
-        from prefect_dask.task_runners import DaskTaskRunner
-    except ImportError as error:
-        raise UsageError(
-            "EMBAUDIT_RUNNER=dask needs prefect-dask, which is not installed.",
-            next_step="pip install 'embaudit[dask]'",
-        ) from error
-    import distributed  # noqa: F401  (importing it sets the levels of its loggers)
-
-    # Starting and stopping a cluster is logged twice, and again by each worker; failures are raised as errors here.
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    runner = require_dask("prefect_dask.task_runners").DaskTaskRunner
     if settings.runner_address:
-        _require_workers(settings.runner_address)
-        return DaskTaskRunner(address=settings.runner_address)
-    return DaskTaskRunner(
-        cluster_kwargs={
-            "n_workers": settings.workers,
-            # Models and BLAS are not made for several tasks in one process.
-            "threads_per_worker": 1,
-            # Its port may be taken, and nobody asked for a dashboard.
-            "dashboard_address": None,
-            "silence_logs": logging.CRITICAL,
-        }
-    )
-
-
-def _require_workers(address: str) -> None:
-    """Refuse a cluster without workers, on which an audit would wait forever.
-
-    Raises:
-        UsageError: if no scheduler answers there, or it has no worker.
-    """
-    import distributed
-
-    try:
-        with distributed.Client(  # type: ignore[no-untyped-call]
-            address, timeout=SECONDS_TO_ANSWER, set_as_default=False
-        ) as client:
-            workers = client.scheduler_info()["workers"]
-    except (OSError, ValueError, TimeoutError) as error:
-        raise UsageError(
-            f"No Dask scheduler answers at {without_credentials(address)} ({type(error).__name__}).",
-            next_step="Start it (dask scheduler), or name another in EMBAUDIT_RUNNER_ADDRESS.",
-        ) from error
-    if not workers:
-        raise UsageError(
-            f"The Dask scheduler at {without_credentials(address)} has no worker.",
-            next_step="Start one on each machine that is to compute: dask worker ADDRESS --nthreads 1",
-        )
-
-
-def _lost(error: Exception) -> str | None:
-    """How a worker or its cluster was lost; None if the error was raised by a task."""
-    from concurrent.futures import BrokenExecutor, CancelledError
-
-    name, module = type(error).__name__, type(error).__module__
-    if isinstance(error, BrokenExecutor) or name == "KilledWorker":
-        return "A worker process died (the system may have killed it for its memory)"
-    if module.startswith("distributed.") or isinstance(error, CancelledError):
-        return f"The Dask cluster was lost ({name})"
-    return None
+        require_workers(settings.runner_address)
+        return runner(address=settings.runner_address)
+    return runner(cluster_kwargs=own_cluster(settings.workers))

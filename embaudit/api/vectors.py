@@ -19,6 +19,7 @@ from embaudit.functions.kept import FOLDER
 from embaudit.functions.opened import AskedAs, Given, asked_of, is_checkpoint, name_of, open_function, open_kept
 from embaudit.request import AuditRequest
 from embaudit.settings import Settings
+from embaudit.steps.elsewhere import require_runner
 from embaudit.stores.opened import open_store
 from embaudit.stores.place import LARGE, AskedRows
 
@@ -137,6 +138,8 @@ def run(
     given: list[Given] = [request.checkpoint if function is None else function, *also]
     ways = asked or asked_of(given)
     names = _told_apart([name_of(one) for one in given])
+    if (every_row or table is not None) and is_checkpoint(given[0]):
+        require_runner()
     # A name that is wrong is told before the index is read, which may take minutes.
     for other in also:
         if is_checkpoint(other):

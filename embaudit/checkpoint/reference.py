@@ -120,6 +120,11 @@ class ResolvedCheckpoint:
     revision: str | None
     expected_weights_sha256: str | None = None
 
+    @property
+    def pinned(self) -> str:
+        """The reference by which another machine finds the same: a hub's revision is the commit that it is now."""
+        return f"{self.ref.name}@{self.revision}" if self.revision else str(self.ref)
+
 
 def weights_are_pickles(ref: str, name: str) -> CheckpointError:
     """The error for weights that exist only as a pickle, which is not allowed."""

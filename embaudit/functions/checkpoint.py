@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
-from embaudit.checkpoint import Checkpoint, Encoder, TextKind
+from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, TextKind, load_checkpoint
 from embaudit.checkpoint.settings import read_settings
 from embaudit.checkpoint.tokenizer import NO_LIMIT
-from embaudit.errors import MeasureError
+from embaudit.errors import CheckpointError, EmbauditError, MeasureError
 from embaudit.functions.function import Answers, EmbeddingFunction, similarity_named
+from embaudit.steps.workers import settle
 
 
 class CheckpointFunction(EmbeddingFunction):
@@ -18,6 +22,7 @@ class CheckpointFunction(EmbeddingFunction):
 
     Args:
         name: as the user named it; by default, its reference.
+        options: how it was loaded by its reference; None if it was not, so that no other process can.
     """
 
     kind = "checkpoint"
@@ -25,8 +30,11 @@ class CheckpointFunction(EmbeddingFunction):
     takes_roles = True
     checkpoint: Checkpoint
 
-    def __init__(self, checkpoint: Checkpoint, name: str = "") -> None:
+    def __init__(self, checkpoint: Checkpoint, name: str = "", options: LoadOptions | None = None) -> None:
         self.checkpoint = checkpoint
+        if options is not None:
+            here = replace(options, device=checkpoint.device, dtype=checkpoint.dtype)
+            self.again = SameCheckpoint(checkpoint.resolved.pinned, checkpoint.checkpoint_id, here)
         self.name = name or str(checkpoint.resolved.ref)
         self.dimension = checkpoint.dimension
         self.similarity = declared_similarity(checkpoint)
@@ -50,6 +58,43 @@ class CheckpointFunction(EmbeddingFunction):
                 except MeasureError:
                     continue
             return Answers(vectors)
+
+
+@dataclass(frozen=True)
+class SameCheckpoint:
+    """A checkpoint as another process opens it: the same content, on the same kind of device, in the same precision.
+
+    Raises:
+        EmbauditError: if that process cannot.
+    """
+
+    reference: str
+    checkpoint_id: str
+    options: LoadOptions
+
+    def __call__(self) -> CheckpointFunction:
+        return _opened(self)
+
+
+@lru_cache(maxsize=2)
+def _opened(same: SameCheckpoint) -> CheckpointFunction:
+    settle(same.options.device)
+    where = f"A worker on {platform.node()}"
+    try:
+        checkpoint = load_checkpoint(same.reference, same.options, may_stay_in_files=True)
+    except EmbauditError as error:
+        is_missing = isinstance(error, CheckpointError)
+        available = "Make the checkpoint available there under this name, and run the same command again."
+        raise type(error)(
+            f"{where} cannot open {same.reference}: {error.happened}",
+            next_step=available if is_missing else error.next_step,
+        ) from error
+    if checkpoint.checkpoint_id != same.checkpoint_id:
+        raise CheckpointError(
+            f"{where} has another {same.reference}: {checkpoint.checkpoint_id}, and not {same.checkpoint_id}.",
+            next_step="Give it the same files, and run the same command again.",
+        )
+    return CheckpointFunction(checkpoint)
 
 
 def declared_similarity(checkpoint: Checkpoint) -> str:

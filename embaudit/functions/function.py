@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
@@ -54,6 +54,8 @@ class EmbeddingFunction(ABC):
         takes_many_at_once: whether several requests may be on their way.
         why_closed: why its inside is not looked at, where somebody would expect it; empty if nobody would.
         requests: sent until now.
+        again: opens the same function in another process, once there however often it is called; None if only this
+            process has it. Can be pickled.
     """
 
     name: str
@@ -70,6 +72,7 @@ class EmbeddingFunction(ABC):
     takes_many_at_once: bool = True
     why_closed: str = ""
     requests: int = 0
+    again: Callable[[], EmbeddingFunction] | None = None
 
     @abstractmethod
     def encode(

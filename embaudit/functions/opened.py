@@ -188,7 +188,7 @@ def open_function(given: Given, options: LoadOptions, asked: AskedAs = AS_IT_IS)
     from embaudit.functions.checkpoint import CheckpointFunction
 
     try:
-        return CheckpointFunction(load_checkpoint(name, options, may_stay_in_files=True), name)
+        return CheckpointFunction(load_checkpoint(name, options, may_stay_in_files=True), name, options)
     except NoTransformer as error:
         return open_pipeline(name, options, error)
 

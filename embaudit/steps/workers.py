@@ -1,11 +1,14 @@
-"""Worker processes: their share of the machine (some of the cores, one GPU), and how they end."""
+"""Worker processes: their share of the machine (some of the cores, one GPU), how they start and how they end."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from multiprocessing import resource_tracker
 
 from embaudit.processors import processors
 from embaudit.settings import Settings
@@ -30,6 +33,22 @@ def settle(device: str) -> None:
         gpus = visible_gpus()
         if len(gpus) > 1:
             os.environ["CUDA_VISIBLE_DEVICES"] = gpu_of(worker_number(), gpus)
+
+
+@contextmanager
+def interrupts_held() -> Iterator[None]:
+    """While workers are started: processes that start now never get Ctrl-C; this process gets it afterwards.
+
+    A terminal sends Ctrl-C to all processes at once, and a pool whose workers die of it never ends (prefect 3.8.8 waits
+    for them forever). Threads and processes inherit the blocked signals, from their first instruction on.
+    """
+    # If it started only with the first process, it would unblock the signal again (Python 3.11 to 3.14).
+    resource_tracker.ensure_running()
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
 
 def end_with_command() -> None:

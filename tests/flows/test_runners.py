@@ -7,9 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import duckdb
@@ -17,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from commands import CLI
 from ports import free_port
+from worker_processes import alive, children, wait_for
 
 from embaudit.errors import MeasureError, UsageError
 from embaudit.steps.workers import gpu_of, threads_of
@@ -39,28 +38,6 @@ def staged(home: Path) -> dict[str, Path]:
     folder = home / "staging"
     files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*.parquet")}
     return {name: path for name, path in files.items() if "/corpus-" not in name and "/checks-" not in name}
-
-
-def wait_for(condition: Callable[[], object], seconds: float = 240) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.05)
-
-
-def children(pid: int) -> list[int]:
-    """Worker processes that descend from one: those that multiprocessing spawned."""
-    parents, commands = {}, {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            parents[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-            commands[int(folder.name)] = (folder / "cmdline").read_bytes()
-    family = {pid}
-    while more := {child for child, parent in parents.items() if parent in family} - family:
-        family |= more
-    # A worker of Dask gives itself a title, where there is room for it.
-    marks = (b"spawn_main", b"dask worker [")
-    return sorted(child for child in family - {pid} if any(mark in commands.get(child, b"") for mark in marks))
 
 
 @pytest.fixture
@@ -180,13 +157,6 @@ def test_a_dask_that_is_interrupted_stages_the_same_bits_in_the_end(
     require_same_bits(staged(home), alone)
 
 
-def alive(pid: int) -> bool:
-    try:
-        return ") Z " not in Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return False
-
-
 @pytest.mark.slow
 @DASK
 def test_a_cluster_loses_a_worker_in_the_middle_of_a_shard_and_the_audit_does_not(
@@ -238,7 +208,7 @@ def test_a_cluster_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -
     address = f"tcp://127.0.0.1:{free_port()}"
     monkeypatch.setenv("EMBAUDIT_RUNNER", "dask")
     monkeypatch.setenv("EMBAUDIT_RUNNER_ADDRESS", address)
-    monkeypatch.setattr("embaudit_flows.runners.SECONDS_TO_ANSWER", 1)
+    monkeypatch.setattr("embaudit.steps.cluster.SECONDS_TO_ANSWER", 1)
     with pytest.raises(UsageError, match=f"No Dask scheduler answers at {address}"):
         pooled(maintain)
 

@@ -12,7 +12,7 @@ from embaudit.comparisons.parity.compare import HALF, SAME_LENGTH
 from embaudit.comparisons.stored.encode import encode_rows
 from embaudit.comparisons.stored.forms import StoredForm, form_of_index
 from embaudit.comparisons.stored.reasons import Reason, reasons_for
-from embaudit.comparisons.stored.sample import SomeRows
+from embaudit.comparisons.stored.sample import SomeRows, share_as_json
 from embaudit.functions.function import EmbeddingFunction
 from embaudit.intervals import exact_count, exact_share
 from embaudit.stores.drawn import DrawnGroups
@@ -88,6 +88,11 @@ class Against:
         return self.form is not None and self.form.confuses > CONFUSED
 
     @property
+    def is_exact(self) -> bool:
+        """Whether what is said of these rows is a count of all, and no estimate from a sample."""
+        return self.drawn is None and int(self.compared.sum()) >= self.population
+
+    @property
     def share(self) -> tuple[float, float, float] | None:
         """The share of rows that the checkpoint did not build, with its interval; None if that cannot be told."""
         trials = int(self.compared.sum())
@@ -111,7 +116,7 @@ class Against:
             "rows_with_text": self.population,
             "rows_encoded": int(self.compared.sum()),
             "not_its_own": int(self.is_foreign.sum()),
-            "share_not_its_own": None if share is None else dict(zip(("value", "low", "high"), share, strict=True)),
+            "share_not_its_own": None if share is None else share_as_json(share, self.is_exact),
             "stored": "longer than the checkpoint's" if self.form is None else self.form.said or "as fractions",
             "tolerance": self.tolerance,
             "median_apart": float(np.median(own)) if len(own) else None,

@@ -10,11 +10,12 @@ import numpy as np
 
 from embaudit.comparisons.parity.compare import apart
 from embaudit.comparisons.stored.neighbours import FoundNearest, look_again
+from embaudit.comparisons.stored.populations import ROWS as SPACES_ROWS
 from embaudit.comparisons.stored.populations import TwoPopulations, two_lengths, two_spaces
 from embaudit.comparisons.stored.precision import precision_of
 from embaudit.comparisons.stored.profile import Profile, profile_of
 from embaudit.comparisons.stored.repeats import Repeats, repeats_of
-from embaudit.comparisons.stored.sample import SomeRows
+from embaudit.comparisons.stored.sample import SomeRows, share_as_json
 from embaudit.comparisons.stored.unit import unit_float32
 from embaudit.measures.geometry.figures import eigenvalues, entropy_rank
 from embaudit.stores.store import Store
@@ -63,6 +64,19 @@ class Alone:
             return 0
         return int((np.abs(own - own.mean()) > OUTLIER * own.std()).sum())
 
+    @property
+    def sampled(self) -> list[str]:
+        """Names of the figures, as in JSON, that are of a sample and have no interval; all others are of every row."""
+        sample, rows = len(self.profile.sample), int(self.profile.usable.sum())
+        is_of_sample = {
+            "precision": sample < rows,
+            "effective_rank": min(sample, SPECTRUM_ROWS) < rows,
+            "hubness_skewness": self.neighbours is not None and not self.neighbours.is_exact,
+            "two_spaces": min(sample, SPACES_ROWS) < rows,
+            "two_lengths": sample < rows,
+        }
+        return [name for name, is_of in is_of_sample.items() if is_of]
+
     def as_json(self) -> dict[str, Any]:
         profile, repeats = self.profile, self.repeats
         found = self.neighbours
@@ -87,11 +101,12 @@ class Alone:
             "repeated_texts": repeats.repeated_texts,
             "texts_with_different_bits": repeats.split_texts,
             "texts_with_different_bits_apart": float(self.split_apart.max()) if len(self.split_apart) else None,
-            "copies": None if found is None else _share(*found.copy_share),
-            "largest_hub": None if found is None else _share(*found.largest_share),
+            "copies": None if found is None else share_as_json(found.copy_share, found.is_exact),
+            "largest_hub": None if found is None else share_as_json(found.largest_share, found.is_exact),
             "hubness_skewness": None if found is None else found.skewness,
             "two_spaces": None if self.spaces is None else self.spaces.share,
             "two_lengths": None if self.lengths is None else self.lengths.share,
+            "of_a_sample": self.sampled,
         }
 
     def _named(self, number: int) -> dict[str, object]:
@@ -147,7 +162,3 @@ def _apart(rows: SomeRows, repeats: Repeats) -> np.ndarray:
         return np.empty(0)
     firsts, seconds = (rows.vectors[list(side)] for side in zip(*pairs, strict=True))
     return apart(firsts, seconds)
-
-
-def _share(value: float, low: float, high: float) -> dict[str, float]:
-    return {"value": value, "low": low, "high": high}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -29,3 +30,12 @@ def encode_rows(
         found |= zip(some, function.encode([distinct[one] for one in some], role).vectors, strict=True)
         progress(len(some))
     return np.array([found[place[text]] for text in texts])
+
+
+def encode_elsewhere(function: EmbeddingFunction) -> Callable[[Sequence[str]], np.ndarray] | None:
+    """The same for another process to call; None if it cannot open the function."""
+    return None if function.again is None else partial(_encode_again, function.again)
+
+
+def _encode_again(again: Callable[[], EmbeddingFunction], texts: Sequence[str]) -> np.ndarray:
+    return encode_rows(again(), texts)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -12,18 +14,20 @@ from typing import Any
 import numpy as np
 
 from embaudit.comparisons.stored.against import Against
-from embaudit.comparisons.stored.encode import encode_rows
+from embaudit.comparisons.stored.encode import encode_elsewhere, encode_rows
 from embaudit.comparisons.stored.found_rows import FoundRows, Row, name_of_comparison
-from embaudit.errors import StorageError, UsageError
+from embaudit.comparisons.stored.sample import EXACT
+from embaudit.errors import EmbauditError, StorageError, UsageError
 from embaudit.files import replace_atomically
 from embaudit.finding import Finding
 from embaudit.functions.function import EmbeddingFunction
+from embaudit.steps.elsewhere import in_order, lost_workers
 from embaudit.stores.store import RowBatch, Store
 
 COLUMNS = ("row", "id", "apart", "text")
 # Kept for the page and for JSON; the table has all of them.
 KEPT = 10_000
-# Texts that are encoded together: few would be padded much, and many are lost to an interrupt.
+# Texts that are encoded together, wherever: few would be padded much, and many are lost to an interrupt.
 TOGETHER = 1_024
 Progress = Callable[[str, int, int | None], None]
 
@@ -56,8 +60,8 @@ class ForeignRows:
         if self.count:
             yield Finding(
                 "problem",
-                f"{self.count:,} of {self.compared:,} rows with a text were not built by this {self.kind}: each was "
-                f"encoded again.{where}{'' if self.is_whole else part}",
+                f"{self.count:,} of {self.compared:,} rows with a text were not built by this {self.kind}{EXACT}."
+                f"{where}{'' if self.is_whole else part}",
                 "Queries are compared with vectors of another function.",
                 "Encode these rows again.",
                 "foreign_rows",
@@ -66,7 +70,7 @@ class ForeignRows:
         elif self.is_whole:
             yield Finding(
                 "ok",
-                f"Every one of {self.compared:,} rows with a text has the {self.kind}'s vector.",
+                f"Every one of {self.compared:,} rows with a text has the {self.kind}'s vector{EXACT}.",
                 name="foreign_rows",
                 value=0.0,
             )
@@ -79,6 +83,7 @@ class ForeignRows:
             "not_its_own": self.count,
             "table": None if self.table is None else str(self.table),
             "is_whole": self.is_whole,
+            "is_exact": True,
             "rows_read": self.read,
             "rows": [dict(zip(COLUMNS, row, strict=True)) for row in self.first],
         }
@@ -94,7 +99,10 @@ def find_foreign(
     kept_in: Path | None = None,
     progress: Progress = lambda what, done, total: None,
 ) -> ForeignRows:
-    """Encode every row again, in batches; Ctrl-C ends it, and what was found until then is written.
+    """Encode every row again, in parts; Ctrl-C ends it, and what was found until then is written.
+
+    Parts may be encoded by other processes (docs/runners.md). This one reads the index and keeps what is found, in
+    order, so that each row counts once.
 
     Args:
         against: the sample, which says how vectors are stored and what is rounding.
@@ -103,6 +111,7 @@ def find_foreign(
 
     Raises:
         StorageError: if the table, or what is kept, cannot be written.
+        MeasureError: if workers were lost.
     """
     dimension = against.rows.vectors.shape[1]
     form = against.form
@@ -115,47 +124,104 @@ def find_foreign(
     if found.read:
         progress(f"rows compared (those up to {found.read:,} were before)", found.compared, total)
     is_whole = True
+    reading = _Reading(index, dimension, found.read)
+    parts = in_order(
+        reading.parts(),
+        lambda part: part.texts,
+        here=partial(encode_rows, function),
+        elsewhere=encode_elsewhere(function),
+    )
     try:
-        for batch in index.batches():
-            for rows, vectors, texts in _parts(batch, dimension, found.read - batch.start):
-                distances = form.distance(encode_rows(function, texts), vectors)
-                own = [
-                    (int(rows[one]) + batch.start + 1, _id(batch, int(rows[one])), float(distances[one]), texts[one])
-                    for one in np.flatnonzero(distances > tolerance)
-                ]
-                found.add(own, batch.start + int(rows[-1]) + 1, int(np.isfinite(distances).sum()))
-                progress("rows compared", len(rows), total)
-            if batch.start + batch.rows > found.read:
-                found.add([], batch.start + batch.rows, 0)
+        with closing(parts):
+            for part, ours in parts:
+                distances = form.distance(ours, part.vectors)
+                own = [part.row(int(one), float(distances[one])) for one in np.flatnonzero(distances > tolerance)]
+                found.add(own, int(part.numbers[-1]) + 1, int(np.isfinite(distances).sum()))
+                progress("rows compared", len(part.texts), total)
+        found.add([], max(found.read, reading.end), 0)
     except KeyboardInterrupt:
         is_whole = False
+    except Exception as error:
+        found.close()
+        told = _with_kept(error, found.read)
+        if told is None:
+            raise
+        raise told from error
     if table is not None:
         _write(found.rows(), table)
-    told = ForeignRows(found.compared, found.count, tuple(found.rows(KEPT)), table, found.read, is_whole, function.kind)
+    result = ForeignRows(
+        found.compared, found.count, tuple(found.rows(KEPT)), table, found.read, is_whole, function.kind
+    )
     if is_whole:
         found.forget()
     else:
         found.close()
-    return told
+    return result
 
 
-def _parts(batch: RowBatch, dimension: int, done: int) -> Iterator[tuple[np.ndarray, np.ndarray, list[str]]]:
-    """Places, vectors and texts of the rows that can be compared, from the place ``done`` on."""
-    places, vectors = batch.vectors.get(dimension, (np.empty(0, np.int64), np.empty((0, dimension))))
-    if batch.texts is None or not len(places):
-        return
-    with np.errstate(all="ignore"):
-        norms = np.linalg.norm(vectors.astype(np.float64), axis=1)
-    usable = np.isfinite(norms) & (norms > 0)
-    own = [one for one, place in enumerate(places) if place >= done and usable[one] and batch.texts[place] is not None]
-    for start in range(0, len(own), TOGETHER):
-        chosen = np.array(own[start : start + TOGETHER], dtype=np.int64)
-        yield places[chosen], vectors[chosen], [batch.texts[int(place)] or "" for place in places[chosen]]
+def _with_kept(error: Exception, read: int) -> EmbauditError | None:
+    """The error with what is kept of an index of which so many rows are done; None to leave it as it is."""
+    kept = f"What was found in the first {read:,} rows is kept; the same command goes on from there." if read else ""
+    if lost := lost_workers(error, "rows", kept or "The index is as it was."):
+        return lost
+    if kept and isinstance(error, EmbauditError):
+        return type(error)(error.happened, kept=error.kept or kept, next_step=error.next_step)
+    return None
 
 
-def _id(batch: RowBatch, place: int) -> str | None:
-    one = batch.ids[place] if batch.ids is not None else None
-    return None if one is None else str(one)
+@dataclass(frozen=True)
+class _Together:
+    """Rows that are encoded together.
+
+    Attributes:
+        numbers: (m,) from 0, ascending.
+        vectors: (m, D) as stored.
+    """
+
+    numbers: np.ndarray
+    vectors: np.ndarray
+    texts: list[str]
+    ids: list[str | None]
+
+    def row(self, place: int, apart: float) -> Row:
+        return int(self.numbers[place]) + 1, self.ids[place], apart, self.texts[place]
+
+
+class _Reading:
+    """Reads the rows of an index that can be compared, from row ``done`` on.
+
+    Attributes:
+        end: up to where it was read.
+    """
+
+    def __init__(self, index: Store, dimension: int, done: int) -> None:
+        self._index, self._dimension, self._done = index, dimension, done
+        self.end = 0
+
+    def parts(self) -> Iterator[_Together]:
+        for batch in self._index.batches():
+            yield from self._of(batch)
+            self.end = batch.start + batch.rows
+
+    def _of(self, batch: RowBatch) -> Iterator[_Together]:
+        nothing = np.empty(0, np.int64), np.empty((0, self._dimension))
+        places, vectors = batch.vectors.get(self._dimension, nothing)
+        texts, ids = batch.texts, batch.ids
+        if texts is None or not len(places):
+            return
+        with np.errstate(all="ignore"):
+            norms = np.linalg.norm(vectors.astype(np.float64), axis=1)
+        usable = np.isfinite(norms) & (norms > 0) & (places >= self._done - batch.start)
+        own = [int(one) for one in np.flatnonzero(usable) if texts[int(places[one])] is not None]
+        for start in range(0, len(own), TOGETHER):
+            chosen = own[start : start + TOGETHER]
+            some = [int(place) for place in places[chosen]]
+            yield _Together(
+                batch.start + places[chosen],
+                vectors[chosen],
+                [texts[place] or "" for place in some],
+                [None if ids is None or ids[place] is None else str(ids[place]) for place in some],
+            )
 
 
 def check_table(path: Path) -> None:

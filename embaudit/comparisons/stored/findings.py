@@ -10,7 +10,7 @@ from embaudit.comparisons.parity.compare import HALF, SAME
 from embaudit.comparisons.stored.against import Against, is_other_length
 from embaudit.comparisons.stored.alone import Alone
 from embaudit.comparisons.stored.neighbours import COPY, FEWEST_ROWS
-from embaudit.comparisons.stored.sample import label
+from embaudit.comparisons.stored.sample import EXACT, label
 from embaudit.finding import Finding, interval
 from embaudit.shown import quoted
 from embaudit.stores.store import Store
@@ -191,7 +191,7 @@ def _neighbours(index: Store, alone: Alone) -> Iterator[Finding]:
         number = int(profile.numbers[profile.usable][found.largest])
         yield Finding(
             "look",
-            f"Row {number + 1:,} is among the ten nearest of {share:.0%}{interval(low, high, '.0%')} of all rows.",
+            f"Row {number + 1:,} is among the ten nearest of {share:.0%}{_from_sample(low, high)} of all rows.",
             "It comes up whatever is asked: a vector near the mean of all.",
             "Read its text; take it out if it says nothing.",
             "hub",
@@ -203,7 +203,7 @@ def _neighbours(index: Store, alone: Alone) -> Iterator[Finding]:
     if low > COPIES:
         yield Finding(
             "look",
-            f"{share:.0%}{interval(low, high, '.0%')} of the rows have another at a cosine of {COPY} or more.",
+            f"{share:.0%}{_from_sample(low, high)} of the rows have another at a cosine of {COPY} or more.",
             "Copies take each other's places among the first results.",
             "Remove duplicates before they are indexed.",
             "copies",
@@ -211,6 +211,11 @@ def _neighbours(index: Store, alone: Alone) -> Iterator[Finding]:
             low,
             high,
         )
+
+
+def _from_sample(low: float, high: float) -> str:
+    """The interval of a share; nothing behind one that is exact."""
+    return f"{interval(low, high, '.0%')} (95 % interval)" if low < high else ""
 
 
 def findings_against(alone: Alone, against: Against) -> Iterator[Finding]:
@@ -244,23 +249,25 @@ def findings_against(alone: Alone, against: Against) -> Iterator[Finding]:
     trials = int(against.compared.sum())
     own = against.distances[against.compared & ~against.differs]
     if not against.is_foreign.any():
-        bound = "" if trials >= against.population else f", so at most {high:.2%} of {against.population:,} are not"
+        of = "with a text" if against.is_exact else "of a sample"
+        bound = f", so at most {high:.2%} of {against.population:,} are not (95 % interval)"
         yield Finding(
             "ok",
-            f"All {trials:,} rows that were encoded again have the {against.kind}'s vector (1 − cosine at most "
-            f"{own.max():.1e})"
-            f"{bound}.",
+            f"All {trials:,} rows {of} have the {against.kind}'s vector (1 − cosine at most {own.max():.1e})"
+            f"{EXACT if against.is_exact else bound}.",
             name="own_vectors",
             value=value,
             low=low,
             high=high,
         )
     else:
-        exact = "" if trials >= against.population else f" [{low:.2%}, {high:.2%}]"
+        foreign = f"of the rows were not built by this {against.kind}: {int(against.is_foreign.sum()):,} of"
         yield Finding(
             "problem",
-            f"{value:.2%}{exact} of the rows were not built by this {against.kind}: "
-            f"{int(against.is_foreign.sum()):,} of {trials:,} that were encoded again{_because(against)}.",
+            f"{value:.2%} {foreign} {trials:,}{EXACT}{_because(against)}."
+            if against.is_exact
+            else f"{value:.2%} [{low:.2%}, {high:.2%}] {foreign} a sample of {trials:,} (95 % interval)"
+            f"{_because(against)}.",
             "Queries are compared with vectors of another function: these rows are found by chance, or not at all.",
             "Encode these rows again; --all --table FILE lists each one."
             if value < 0.5

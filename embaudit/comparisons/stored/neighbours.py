@@ -45,13 +45,20 @@ class FoundNearest:
 
     @property
     def largest_share(self) -> tuple[float, float, float]:
-        """The share of queries that have it, with Clopper and Pearson's interval."""
-        most = int(self.counts.max())
-        return most / self.queries, *exact_share(most, self.queries)
+        """The share of queries that have it, with Clopper and Pearson's interval; none if every row was asked."""
+        return self._share(int(self.counts.max()))
 
     @property
     def copy_share(self) -> tuple[float, float, float]:
-        return self.copies / self.queries, *exact_share(self.copies, self.queries)
+        return self._share(self.copies)
+
+    @property
+    def is_exact(self) -> bool:
+        return self.queries >= len(self.counts)
+
+    def _share(self, hits: int) -> tuple[float, float, float]:
+        share = hits / self.queries
+        return (share, share, share) if self.is_exact else (share, *exact_share(hits, self.queries))
 
     @property
     def skewness(self) -> float | None:

@@ -11,6 +11,10 @@ from embaudit.shown import quoted
 if TYPE_CHECKING:
     from embaudit.comparisons.stored.report import StoredReport
 
+# What a figure is from.
+EXACT, DRAWN = "every row: exact", "every row that was read: exact"
+SAMPLE, INTERVAL = "a sample", "a sample: 95 % interval"
+
 
 def stored_page(report: StoredReport) -> Page:
     """The verdict is the first finding and takes the place of the first problem."""
@@ -34,27 +38,35 @@ def _sections(report: StoredReport) -> Iterator[Section]:
 def _alone(report: StoredReport) -> Table:
     alone = report.alone
     profile = alone.profile
+    exact = EXACT if report.index.drawn is None else DRAWN
+    of = dict.fromkeys(alone.sampled, SAMPLE)
+    dimensions = ", ".join(f"{one:,} ({count:,} rows)" for one, count in profile.dimensions.items()) or "none"
+    texts = f"{alone.repeats.repeated_texts:,}" if report.index.has_texts else "no texts"
     rows: list[tuple[Value, ...]] = [
-        ("dimensions", ", ".join(f"{one:,} ({count:,} rows)" for one, count in profile.dimensions.items()) or "none"),
-        ("stored as", report.index.numbers),
-        ("numbers are", alone.precision),
-        ("without a vector; NaN or infinity; zeros", _three(report)),
-        ("length", _lengths(report)),
-        ("constant dimensions", f"{len(profile.constant):,}"),
-        ("texts stored more than once", f"{alone.repeats.repeated_texts:,}" if report.index.has_texts else "no texts"),
+        ("dimensions", dimensions, exact),
+        ("stored as", report.index.numbers, ""),
+        ("numbers are", alone.precision, of.get("precision", exact)),
+        ("without a vector; NaN or infinity; zeros", _three(report), exact),
+        ("length", _lengths(report), exact),
+        ("constant dimensions", f"{len(profile.constant):,}", exact),
+        ("texts stored more than once", texts, exact),
     ]
     if alone.mean_cosine is not None:
-        rows.append(("mean cosine of all pairs", f"{alone.mean_cosine:.3f}"))
+        rows.append(("mean cosine of all pairs", f"{alone.mean_cosine:.3f}", exact))
     if alone.effective_rank is not None:
-        rows.append(("effective rank", f"{alone.effective_rank:.0f}"))
+        rows.append(("effective rank", f"{alone.effective_rank:.0f}", of.get("effective_rank", exact)))
     if (found := alone.neighbours) is not None:
-        share, low, high = found.copy_share
-        rows.append(("rows with a copy at a cosine of .999", f"{share:.1%} [{low:.1%}, {high:.1%}]"))
-        share, low, high = found.largest_share
-        rows.append(("rows that have the largest hub among their ten nearest", f"{share:.1%} [{low:.1%}, {high:.1%}]"))
+        for what, (share, low, high) in (
+            ("rows with a copy at a cosine of .999", found.copy_share),
+            ("rows that have the largest hub among their ten nearest", found.largest_share),
+        ):
+            if found.is_exact:
+                rows.append((what, f"{share:.1%}", exact))
+            else:
+                rows.append((what, f"{share:.1%} [{low:.1%}, {high:.1%}]", INTERVAL))
         if found.skewness is not None:
-            rows.append(("skewness of neighbour counts", f"{found.skewness:.1f}"))
-    return Table((Column("of"), Column("value", is_prose=True)), rows)
+            rows.append(("skewness of neighbour counts", f"{found.skewness:.1f}", of.get("hubness_skewness", exact)))
+    return Table((Column("of"), Column("value", is_prose=True), Column("from")), rows)
 
 
 def _three(report: StoredReport) -> str:

@@ -18,7 +18,7 @@ from embaudit.comparisons.stored.every_row import ForeignRows
 from embaudit.comparisons.stored.findings import findings_against, findings_alone
 from embaudit.comparisons.stored.page import stored_page
 from embaudit.comparisons.stored.reasons import Reason
-from embaudit.comparisons.stored.sample import SomeRows, joined, rows_of
+from embaudit.comparisons.stored.sample import EXACT, SomeRows, joined, rows_of
 from embaudit.document import Page
 from embaudit.errors import EXIT_INTERRUPTED
 from embaudit.finding import Finding, Level
@@ -81,8 +81,9 @@ class StoredReport(Report):
                 assert self.against is not None
                 assert self.against.share is not None
                 high = self.against.share[2]
-                rest = f" (at most {high:.2%} of the rows are not)" if high > 0 else " (every row was encoded again)"
-                return f"The index is wholly the {self.against.kind}'s, as far as the sample says{rest}{more}."
+                is_exact = self.against.is_exact or (self.every_row is not None and self.every_row.is_whole)
+                sample = f", as far as the sample says (at most {high:.2%} of the rows are not, 95 % interval)"
+                return f"The index is wholly the {self.against.kind}'s{EXACT if is_exact else sample}{more}."
             case "sound":
                 return f"Nothing wrong was found in the vectors alone{more}."
             case "could not be told":
@@ -181,6 +182,9 @@ def look_at(
                 so_far = StoredReport(index, alone, function.name, against, findings=tuple(findings))
                 say(f"So far: {so_far.line} Every row comes next.")
                 found = every_row(index, against, function)
+                if found.is_whole:
+                    # What is left to do is said by the exact ones.
+                    findings = [replace(one, advice="") if one.name == "other_vectors" else one for one in findings]
                 findings = [*found.findings(), *findings]
         else:
             findings = [*_without_texts(index, alone, function), *findings]

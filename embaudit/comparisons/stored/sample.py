@@ -9,6 +9,9 @@ import numpy as np
 
 from embaudit.stores.store import RowBatch, Store
 
+# Behind a number of rows that is no estimate.
+EXACT = ": exact, since each was encoded again"
+
 
 @dataclass(frozen=True)
 class SomeRows:
@@ -120,3 +123,8 @@ def joined(parts: Iterable[SomeRows], dimension: int) -> SomeRows:
 def label(index: Store, number: int, row_id: object) -> str:
     """How a row is called: by its id where there is one."""
     return f"row {number + 1:,}" if row_id is None else f"{index.columns.get('id', 'id')} {row_id}"
+
+
+def share_as_json(share: tuple[float, float, float], is_exact: bool) -> dict[str, object]:
+    """A share with its 95 % interval, and whether it is exact instead: of every row, and not from a sample."""
+    return {**dict(zip(("value", "low", "high"), share, strict=True)), "is_exact": is_exact}
