@@ -18,6 +18,8 @@ EXIT_TRIPPED = 1
 EXIT_USAGE = 2
 EXIT_BUG = 3
 EXIT_INTERRUPTED = 130
+# Of CUDA and ROCm, by classes that older torch lacks.
+OF_DEVICE = ("CUDA error", "CUDA driver error", "HIP error")
 OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "out of memory", "ALLOC_FAILED")
 MAX_REASON = 240  # characters of a library's message to repeat in an error
 
@@ -126,8 +128,40 @@ def is_out_of_memory(error: BaseException) -> bool:
     return isinstance(error, RuntimeError) and any(words in str(error) for words in OUT_OF_MEMORY)
 
 
-def out_of_memory(error: BaseException) -> MeasureError:
-    """What to do when a measure asked for more memory than there is, on the CPU or the GPU."""
+def is_of_device(error: BaseException) -> bool:
+    """Whether this is torch's error for an accelerator that failed or is gone.
+
+    An assertion on the device is no such failure: ids beyond a table raise it.
+    """
+    said = str(error)
+    is_named = type(error).__name__ == "AcceleratorError" or any(words in said for words in OF_DEVICE)
+    return isinstance(error, RuntimeError) and is_named and "device-side assert" not in said
+
+
+def is_of_machine(error: BaseException) -> bool:
+    """Whether it was memory or a device that failed: what ran on them is not to blame, and what follows fails, too."""
+    return is_out_of_memory(error) or is_of_device(error)
+
+
+def machine_failure(error: BaseException) -> MeasureError | None:
+    """What to do about an error whose cause is a lack of memory or a device that failed; None if it is another."""
+    causes = causes_of(error)
+    if any(map(is_out_of_memory, causes)):
+        return _out_of_memory(error)
+    cause = next(filter(is_of_device, causes), None)
+    return None if cause is None else _lost_device(cause)
+
+
+def _lost_device(error: BaseException) -> MeasureError:
+    return MeasureError(
+        f"The device failed: {one_line(error)}",
+        kept="Every finished step is staged, and the published tables are consistent.",
+        next_step="Look whether it is there (nvidia-smi, the system's log), and run the same command again, on another "
+        "--device if need be. Of an audit, what is finished is not computed again.",
+    )
+
+
+def _out_of_memory(error: BaseException) -> MeasureError:
     return MeasureError(
         f"The memory ran out: {one_line(error)}",
         kept="Every finished step is staged, and the published tables are consistent.",

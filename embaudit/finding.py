@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from math import isfinite
 from typing import Any, ClassVar, Literal, TypedDict, get_args
 
-from embaudit.errors import EmbauditError, is_of_interrupt, is_out_of_memory, one_line
+from embaudit.errors import EmbauditError, is_of_interrupt, is_of_machine, one_line
 from embaudit.masking import masked
 from embaudit.sentences import punctuated
 
@@ -123,7 +123,7 @@ def guarded(part: str, check: Callable[[], list[Finding]]) -> list[Finding]:
     try:
         return check()
     except Exception as error:  # a model of a stranger may raise anything
-        if is_out_of_memory(error):
+        if is_of_machine(error):
             raise
         if is_of_interrupt(error):
             raise KeyboardInterrupt from error

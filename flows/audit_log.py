@@ -14,11 +14,9 @@ from embaudit import __version__
 from embaudit.errors import (
     CheckFailed,
     EmbauditError,
-    causes_of,
     is_of_interrupt,
-    is_out_of_memory,
+    machine_failure,
     one_line,
-    out_of_memory,
 )
 from embaudit.keys import content_key
 from embaudit.masking import mask_error, masked
@@ -81,9 +79,7 @@ class AuditLog:
         except Exception as error:
             if is_of_interrupt(error):
                 raise
-            failure = error if isinstance(error, EmbauditError) else None
-            if failure is None and any(map(is_out_of_memory, causes_of(error))):
-                failure = out_of_memory(error)
+            failure = error if isinstance(error, EmbauditError) else machine_failure(error)
             reason = f"{type(error).__name__}: {one_line(error)}" if failure is None else failure.happened
             second = self._record_failure(masked(reason))
             if failure is None:

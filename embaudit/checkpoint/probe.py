@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from embaudit.checkpoint.inputs import takes
 from embaudit.checkpoint.pooling import pool
 from embaudit.checkpoint.tokenizer import without_own_padding
-from embaudit.errors import CheckpointError, is_out_of_memory, one_line
+from embaudit.errors import CheckpointError, is_of_machine, one_line
 
 if TYPE_CHECKING:
     import torch
@@ -43,7 +43,7 @@ def probe(checkpoint: Checkpoint) -> int:
     except CheckpointError:
         raise
     except Exception as error:  # any transformers model class may be involved
-        if is_out_of_memory(error):
+        if is_of_machine(error):
             raise
         raise CheckpointError(
             f"{checkpoint.resolved.ref} cannot be run as a text encoder ({type(checkpoint.model).__name__}, pooling "

@@ -14,9 +14,8 @@ from embaudit.errors import (
     ServerError,
     StorageError,
     causes_of,
-    is_out_of_memory,
+    machine_failure,
     one_line,
-    out_of_memory,
 )
 
 TRANSPORTS = ("httpx", "httpcore")
@@ -35,8 +34,8 @@ def expected_failure(error: BaseException) -> EmbauditError | None:
     own = next((cause for cause in causes if isinstance(cause, EmbauditError)), None)
     if own is not None:
         return own
-    if any(is_out_of_memory(cause) for cause in causes):
-        return out_of_memory(error)
+    if (failure := machine_failure(error)) is not None:
+        return failure
     for cause in causes:
         is_of_transport = type(cause).__module__.split(".")[0] in TRANSPORTS
         if is_of_transport or UNREACHED in str(cause) or type(cause).__name__ == "PrefectHTTPStatusError":

@@ -75,6 +75,13 @@ def broken(error: BaseException) -> Any:
         pytest.param({"corpora": {"sts": "sample"}}, None, None, UsageError, "'sts'", marks=pytest.mark.slow),
         # What no measure expects.
         ({}, "plan_audit", MemoryError("on the way"), MeasureError, "on the way"),
+        (
+            {},
+            "plan_audit",
+            torch.AcceleratorError("CUDA error: gone"),
+            MeasureError,
+            "The device failed: CUDA error: gone",
+        ),
         pytest.param(
             {},
             "_shared_tables",

@@ -171,8 +171,17 @@ def test_a_check_that_fails_is_not_passed_over(minilm: Checkpoint, monkeypatch: 
     assert "ValueError: a strange model" in failed.sentence
 
 
-@pytest.mark.parametrize("failure", [torch.OutOfMemoryError(), RuntimeError("can't allocate memory"), MemoryError()])
-def test_too_little_memory_is_no_finding(failure: Exception) -> None:
+@pytest.mark.parametrize(
+    "failure",
+    [
+        torch.OutOfMemoryError(),
+        RuntimeError("can't allocate memory"),
+        MemoryError(),
+        torch.AcceleratorError("CUDA error: no CUDA-capable device is detected"),
+        RuntimeError("CUDA driver error: unknown error"),
+    ],
+)
+def test_what_fails_in_the_machine_is_no_finding(failure: Exception) -> None:
     def greedy() -> list[object]:
         raise failure
 

@@ -100,17 +100,18 @@ def test_a_check_that_fails_is_not_passed(
         quality_findings(Encoder(tiny_checkpoint), small_material)
 
 
-# On a processor torch has no class of its own for it.
-NO_MEMORY = (
+# On a processor torch has no class of its own for a lack of memory.
+OF_MACHINE = (
     torch.OutOfMemoryError("no memory"),
+    torch.AcceleratorError("CUDA error: unspecified launch failure"),
     RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 4096 bytes."),
     RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
 )
 
 
-@pytest.mark.parametrize("failure", NO_MEMORY)
+@pytest.mark.parametrize("failure", OF_MACHINE)
 @pytest.mark.parametrize("tried", ["_other", "_stopped"])
-def test_memory_that_runs_out_is_not_taken_for_a_shape_that_does_not_fit(
+def test_what_fails_in_the_machine_is_not_taken_for_a_shape_that_does_not_fit(
     tiny_checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch, tried: str, failure: Exception
 ) -> None:
     encoder = EveryWay(tiny_checkpoint)

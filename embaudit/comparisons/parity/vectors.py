@@ -14,7 +14,7 @@ from embaudit.checkpoint.inputs import SegmentIds
 from embaudit.checkpoint.modules import POOLING_MODES
 from embaudit.checkpoint.pooling import pool
 from embaudit.comparisons.parity.readings import Attention, Reading, Windows
-from embaudit.errors import is_out_of_memory
+from embaudit.errors import is_of_machine
 
 if TYPE_CHECKING:
     import torch
@@ -105,7 +105,7 @@ class Maker:
         try:
             made = self._made(np.stack([self._row(reading, ids, making) for ids in sequences]), making.skipped)
         except (KeyError, RuntimeError, ValueError) as error:
-            if is_out_of_memory(error):
+            if is_of_machine(error):
                 raise
             return None
         if made.shape[1] < self.dimension:
@@ -142,7 +142,7 @@ class Maker:
                 _Pooling(reading.checkpoint).every_way([list(sequences[key]) for key in keys], reading.attention)
             )
         except (IndexError, RuntimeError, TypeError, ValueError) as error:
-            if is_out_of_memory(error):
+            if is_of_machine(error):
                 raise
             return False
         self._pooled |= {keys[place]: pooled for place, pooled in found}

@@ -12,7 +12,7 @@ import scipy
 from embaudit.checkpoint import Encoder
 from embaudit.checkpoint.pooling import pool
 from embaudit.downstream.task import unit_rows
-from embaudit.errors import MeasureError, is_out_of_memory
+from embaudit.errors import MeasureError, is_of_machine
 from embaudit.measures.quality.stops import last_and_stops
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class EveryWay(Encoder):
         try:
             return self._after(states, mask, (mode,))
         except (RuntimeError, ValueError) as error:  # a Dense for several poolings side by side takes no single one
-            if is_out_of_memory(error):
+            if is_of_machine(error):
                 raise
             return None
 
@@ -123,7 +123,7 @@ class EveryWay(Encoder):
         try:
             return np.nan_to_num(self._after(state, mask, self.checkpoint.recipe.pooling))
         except (RuntimeError, ValueError) as error:
-            if is_out_of_memory(error):
+            if is_of_machine(error):
                 raise
             pooled = pool(state, mask, self.checkpoint.recipe.pooling, self.checkpoint.prompt.unpooled)
             return np.nan_to_num(pooled.float().cpu().numpy())

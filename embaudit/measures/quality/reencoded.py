@@ -14,7 +14,7 @@ import numpy as np
 from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.inputs import SegmentIds
 from embaudit.checkpoint.prompts import PromptTokens
-from embaudit.errors import is_out_of_memory
+from embaudit.errors import is_of_machine
 from embaudit.measures.quality.alternatives import Alternative
 from embaudit.measures.quality.material import ScoredPairs
 from embaudit.measures.quality.measured import Measured, MeasuredCollection, MeasuredPairs
@@ -116,7 +116,7 @@ def _tried(
                 if (gain := _gain_on_queries(judged, reader)) is not None:
                     gains[judged.name] = gain
     except Exception as error:  # texts without tokens, vectors that are not finite, insistence on special tokens
-        if is_out_of_memory(error):
+        if is_of_machine(error):
             raise
         return
     if gains:
