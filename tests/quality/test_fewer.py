@@ -119,7 +119,8 @@ def test_the_share_that_is_named_is_missed_once_in_twenty_times(tiny_checkpoint:
     assert (finding.level, finding.name) == ("ok", RULE)
     assert finding.value == part.unseen
     pairs, queries, documents = sizes(part.read)
-    for said in (f"{pairs} of 600 pairs", f"{queries} of 90 queries", f"{documents} of 270 documents", "2.0 times"):
+    read = f"read {pairs} of 600 pairs, {queries} of 90 queries, {documents} of 270 documents of the embedded sample."
+    for said in (read, "2.0 times"):
         assert said in finding.sentence
     assert part.texts == 2 * pairs + queries + documents
     # A fault that touches each text with this probability, over and over.
