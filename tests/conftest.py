@@ -23,8 +23,8 @@ pytest_plugins = [
     *("ready_warehouses", "postgres_server", "s3_server", "model_hub"),
 ]
 
-# Libraries and collected tests are a million objects that stay until the end. Looking through them for garbage again and
-# again took a tenth of the run: it starts when they are there, and leaves them out.
+# Libraries and collected tests are a million objects that stay to the end. Looking through them for garbage again and
+# again took a fifth of the run: it begins when they are all there, and leaves them out.
 gc.disable()
 
 # A shell that starts something in the background has it ignore Ctrl-C, and so would every command that tests interrupt.
