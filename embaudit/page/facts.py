@@ -73,7 +73,7 @@ GENERAL = {
     ),
 }
 
-# What is asked only if that has an answer: of an audit without a backbone, differences take a quarter of the time of all.
+# Asked only if that has an answer: of an audit without a backbone, its changes took a quarter of the time of all.
 ONLY_WITH = {"backbone_deltas": "backbones", "backbone_changes": "backbones"}
 
 
