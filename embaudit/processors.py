@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -32,6 +32,15 @@ def share_processors(environment: MutableMapping[str, str] = os.environ) -> None
     allowed = processors()
     if THREADS not in environment and allowed < _of_affinity():
         environment[THREADS] = str(allowed)
+
+
+def threads_of_duckdb(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Its setting, if there is a number of threads to keep to: it reads no variable of OpenMP.
+
+    A warehouse that is opened with two threads takes a fifth more time of processors than with one.
+    """
+    number = environment.get(THREADS, "").split(",")[0].strip()
+    return {"threads": number} if number.isdecimal() and int(number) else {}
 
 
 def processors(root: Path = ROOT) -> int:

@@ -15,7 +15,7 @@ from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
 from unittest import mock
 
-CLI = [sys.executable, "-c", "from embaudit.cli.main import main; main()"]
+CLI = [sys.executable, "-c", "from embaudit.__main__ import main; main()"]
 Embaudit = Callable[..., "subprocess.CompletedProcess[str]"]
 
 

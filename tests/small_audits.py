@@ -127,18 +127,28 @@ def whole_profile(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @contextmanager
-def home_at(folder: Path) -> Iterator[Path]:
-    """An EMBAUDIT_HOME."""
+def home_at(folder: Path, warehouse: Path | None = None) -> Iterator[Path]:
+    """An EMBAUDIT_HOME, with a copy of this warehouse: making an empty one takes as long as a small audit."""
+    if warehouse is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.copy(warehouse, folder / "warehouse.duckdb")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("EMBAUDIT_HOME", str(folder))
         yield folder
 
 
 @pytest.fixture
-def home(tmp_path: Path, prefect_api: str) -> Iterator[Path]:
-    """An empty EMBAUDIT_HOME."""
-    with home_at(tmp_path / "home") as folder:
+def home(tmp_path: Path, prefect_api: str, empty_once: Path) -> Iterator[Path]:
+    """An EMBAUDIT_HOME of which nothing was asked yet: with an empty warehouse."""
+    with home_at(tmp_path / "home", empty_once) as folder:
         yield folder
+
+
+@pytest.fixture
+def new_home(home: Path) -> Path:
+    """One that does not exist yet."""
+    shutil.rmtree(home)
+    return home
 
 
 @dataclass(frozen=True)
@@ -161,7 +171,7 @@ class Audited:
 
     def copy_to(self, home: Path) -> None:
         """A staged file is known by its folder: wherever its home lies."""
-        shutil.copytree(self.home, home)
+        shutil.copytree(self.home, home, dirs_exist_ok=True)
 
 
 @pytest.fixture(scope="session")
@@ -218,9 +228,9 @@ def audited_home(audited: Audited, home: Path) -> Path:
 
 
 @pytest.fixture
-def computed_home(audited_home: Path) -> Path:
+def computed_home(audited_home: Path, empty_once: Path) -> Path:
     """One in which everything is computed and nothing published."""
-    (audited_home / "warehouse.duckdb").unlink()
+    shutil.copy(empty_once, audited_home / "warehouse.duckdb")
     shutil.rmtree(audited_home / "reports")
     return audited_home
 

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from embaudit.errors import CorpusError, one_line
+from embaudit.processors import threads_of_duckdb
 from embaudit.stores.arrow_table import table_of_arrow
 from embaudit.stores.duckdb_search import search_of_table
 from embaudit.stores.place import AskedRows, StorePlace
@@ -79,7 +80,7 @@ def _connection(place: StorePlace) -> duckdb.DuckDBPyConnection:
 
     if not place.path.is_file():
         raise CorpusError(f"There is no file {place.shown}.", next_step="Check the path.")
-    connection = duckdb.connect(str(place.path), read_only=True, config={"memory_limit": MEMORY})
+    connection = duckdb.connect(str(place.path), read_only=True, config={"memory_limit": MEMORY, **threads_of_duckdb()})
     # Rows have numbers, which must be the same every time.
     connection.execute("SET preserve_insertion_order = true")
     return connection

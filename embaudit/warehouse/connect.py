@@ -14,6 +14,7 @@ from tenacity import RetryError, Retrying, retry_if_exception, stop_after_delay,
 from embaudit.address import Lake, Warehouse, warehouse_at
 from embaudit.errors import WarehouseError
 from embaudit.files import temporary_folder
+from embaudit.processors import threads_of_duckdb
 from embaudit.warehouse.connect_lake import connect_memory, open_lake_reader, open_lake_source, open_lake_writer
 from embaudit.warehouse.explain import interruptible, no_warehouse, translate_errors
 from embaudit.warehouse.lake import DATABASE
@@ -158,7 +159,7 @@ def _require_warehouse(connection: duckdb.DuckDBPyConnection, path: Path) -> Non
 def _create(path: Path) -> None:
     """Create a warehouse under a temporary name: a kill or full disk would leave a broken file."""
     with temporary_folder(path) as folder:
-        with duckdb.connect(str(folder / path.name), config=WRITER) as connection:
+        with duckdb.connect(str(folder / path.name), config=WRITER | threads_of_duckdb()) as connection:
             migrate(connection, path)
             connection.execute("CHECKPOINT")
         try:
@@ -175,7 +176,8 @@ def _connect(
     path: Path, wait_seconds: float, *, read_only: bool, config: Mapping[str, str]
 ) -> duckdb.DuckDBPyConnection | None:
     """Connect, retrying while another connection has the file open; None on timeout."""
-    connection = _retry(wait_seconds, lambda: duckdb.connect(str(path), read_only=read_only, config=dict(config)))
+    settings = {**config, **threads_of_duckdb()}
+    connection = _retry(wait_seconds, lambda: duckdb.connect(str(path), read_only=read_only, config=settings))
     if connection is not None:
         # It would be drawn on stdout, among rows read by a program. A locked connection accepts PRAGMA but not SET.
         connection.execute("PRAGMA disable_progress_bar")

@@ -15,6 +15,7 @@ from tenacity import RetryError, Retrying, retry_if_exception, retry_if_result, 
 
 from embaudit.address import Lake
 from embaudit.errors import WarehouseError
+from embaudit.processors import threads_of_duckdb
 from embaudit.warehouse.explain import interruptible, translate_errors
 from embaudit.warehouse.lake import attach, is_unreachable, load_extensions, make_writer_row, release_at_end, try_lock
 from embaudit.warehouse.migrate import migrate, require_known_version
@@ -96,6 +97,7 @@ def connect_memory(memory: str) -> duckdb.DuckDBPyConnection:
         "autoload_known_extensions": "false",
         # Without a database file it would spill into the working directory.
         "temp_directory": str(Path(tempfile.gettempdir()) / f"embaudit-spill-{os.getpid()}"),
+        **threads_of_duckdb(),
     }
     connection = duckdb.connect(":memory:", config=config)
     # It would be drawn on stdout, among rows read by a program.

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import duckdb
 
+from embaudit.processors import threads_of_duckdb
 from embaudit.warehouse.explain import translate_errors
 from embaudit.warehouse.migrate import migrate
 
@@ -16,7 +17,7 @@ TARGET = "embaudit_copy"
 
 def create_file(path: Path, config: dict[str, str]) -> None:
     """Create an empty warehouse with the current schema: tables with keys, and views."""
-    with translate_errors(path), duckdb.connect(str(path), config=config) as connection:
+    with translate_errors(path), duckdb.connect(str(path), config=config | threads_of_duckdb()) as connection:
         migrate(connection, path)
 
 

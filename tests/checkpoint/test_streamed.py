@@ -70,24 +70,37 @@ def test_a_module_that_fails_leaves_its_weights_as_they_were(too_little: None, p
     assert {parameter.dtype for parameter in layer.parameters()} == {torch.bfloat16}
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, pytest.param(torch.float16, marks=pytest.mark.slow)])
-def test_what_does_not_fit_is_checked_all_the_same(
-    dtype: torch.dtype, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With memory for most of the weights; with less than a layer's, it is said before anything is computed."""
-    folder = in_half(tiny_bert(tmp_path / "m"), dtype)
-    weights = bytes_in_memory([folder / "model.safetensors"], "float32")
+@pytest.fixture
+def there_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """A machine with so many bytes of memory left."""
     (tmp_path / "proc").mkdir()
+    monkeypatch.setattr(room, "ROOT", tmp_path)
 
-    def there_are(count: float) -> None:
+    def with_memory(count: float) -> None:
         (tmp_path / "proc/meminfo").write_text(f"MemAvailable: {int(count) >> 10} kB\n")
 
-    monkeypatch.setattr(room, "ROOT", tmp_path)
-    options = LoadOptions(device="cpu")
-    there_are(1.4 * weights)
+    return with_memory
+
+
+def test_what_does_not_fit_stays_in_its_files_or_is_refused(there_are: Callable[[float], None], tmp_path: Path) -> None:
+    """With memory for most of the weights; with less than a layer's, it is said before anything is computed."""
+    folder, options = in_half(tiny_bert(tmp_path / "m")), LoadOptions(device="cpu")
+    there_are(1.4 * bytes_in_memory([folder / "model.safetensors"], "float32"))
     assert is_in_files(load_checkpoint(str(folder), options, is_kept=False, may_stay_in_files=True).model)
     with pytest.raises(TooLittleMemory, match="in float32"):
         load_checkpoint(str(folder), options, is_kept=False)
+    there_are(1024)
+    with pytest.raises(TooLittleMemory, match="for the largest layer"):
+        load_checkpoint(str(folder), options, is_kept=False, may_stay_in_files=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_what_does_not_fit_is_checked_all_the_same(
+    dtype: torch.dtype, there_are: Callable[[float], None], tmp_path: Path
+) -> None:
+    folder = in_half(tiny_bert(tmp_path / "m"), dtype)
+    weights = bytes_in_memory([folder / "model.safetensors"], "float32")
     environment = {**os.environ, "HF_HUB_OFFLINE": "1"}
     there_are(2 * weights)
     whole = run_here(("check", str(folder), "--json"), environment, tmp_path)
@@ -95,9 +108,6 @@ def test_what_does_not_fit_is_checked_all_the_same(
     checked = run_here(("check", str(folder), "--json"), environment, tmp_path)
     assert "a layer's are in memory while it computes" in checked.stderr
     assert findings(checked.stdout) == findings(whole.stdout)
-    there_are(1024)
-    with pytest.raises(TooLittleMemory, match="for the largest layer"):
-        load_checkpoint(str(folder), options, is_kept=False, may_stay_in_files=True)
 
 
 def findings(printed: str) -> list[tuple[str, str, float | None]]:

@@ -21,14 +21,16 @@ def _released() -> Iterator[None]:
 
 
 @pytest.fixture
-def command(prefect_api: str, home: Path, tiny_checkpoint: Path, tiny_profile: Path, tmp_path: Path) -> Iterator[Make]:
+def command(
+    prefect_api: str, new_home: Path, tiny_checkpoint: Path, tiny_profile: Path, tmp_path: Path
+) -> Iterator[Make]:
     """An audit of the tiny checkpoint that can be started, killed and run; what still runs at the end is killed."""
     made: list[Command] = []
 
     def make(*more: str, checkpoint: Path = tiny_checkpoint, measures: str = "socm", **environment: str) -> Command:
         chosen = ("--measures", measures) if measures else ()
         arguments = ("audit", str(checkpoint), "--profile", str(tiny_profile), *chosen, *more)
-        places = {"EMBAUDIT_HOME": str(home), "PREFECT_API_URL": prefect_api, "HF_HUB_OFFLINE": "1"}
+        places = {"EMBAUDIT_HOME": str(new_home), "PREFECT_API_URL": prefect_api, "HF_HUB_OFFLINE": "1"}
         made.append(Command(arguments, {**os.environ, **places, **environment}, tmp_path))
         return made[-1]
 

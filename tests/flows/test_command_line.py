@@ -121,6 +121,7 @@ def test_ingest_reports_what_it_dropped_and_is_idempotent(embaudit_here: Embaudi
     assert len(json.loads(embaudit_here("query", "corpora", "--format", "json").stdout)) == 1
 
 
+@pytest.mark.usefixtures("new_home")
 def test_doctor_says_what_is_there_and_what_to_do(embaudit_here: Embaudit) -> None:
     result = embaudit_here("doctor")
     assert result.returncode == 0, result.stdout
@@ -142,6 +143,7 @@ def test_doctor_says_what_is_there_and_what_to_do(embaudit_here: Embaudit) -> No
         (("show",), ("There is no warehouse",)),
     ],
 )
+@pytest.mark.usefixtures("new_home")
 def test_wrong_words_are_answered_with_what_to_type(
     embaudit_here: Embaudit, arguments: tuple[str, ...], words: tuple[str, ...]
 ) -> None:
@@ -217,6 +219,7 @@ def test_an_empty_or_one_line_corpus_is_named(
     refuses(embaudit_here(*arguments, "--corpus", f"wikipedia={corpus}"), *words)
 
 
+@pytest.mark.usefixtures("new_home")
 def test_token_answers_without_a_scan(embaudit_here: Embaudit, tiny_checkpoint: Path, tmp_path: Path) -> None:
     wanted = tmp_path / "tokens.txt"
     wanted.write_text("river\n##ing\n")

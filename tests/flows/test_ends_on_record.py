@@ -136,6 +136,7 @@ def test_whatever_ends_an_audit_is_on_record(
     assert source == asked.get("checkpoint") if "checkpoint" not in options else options["checkpoint"]
 
 
+@pytest.mark.usefixtures("new_home")
 def test_an_interrupt_is_not_a_failure(
     home: Path, tiny_checkpoint: Path, tiny_profile: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

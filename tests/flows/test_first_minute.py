@@ -44,7 +44,11 @@ class Heard(NoDisplay):
 
 @pytest.fixture(scope="module")
 def heard(
-    prefect_api: str, tiny_checkpoint: Path, tiny_profile: Path, tmp_path_factory: pytest.TempPathFactory
+    prefect_api: str,
+    tiny_checkpoint: Path,
+    tiny_profile: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    empty_once: Path,
 ) -> Heard:
     """An audit of the tiny checkpoint, whose weights were never trained, on pairs of its own; to be read only."""
     folder = tmp_path_factory.mktemp("first-minute")
@@ -57,7 +61,7 @@ def heard(
     (folder / "policy.toml").write_text('[require]\nmeasures = ["integrity", "quality"]\n')
     heard = Heard()
     started = datetime.now(UTC)
-    with home_at(folder / "home"), shown_on(heard):
+    with home_at(folder / "home", empty_once), shown_on(heard):
         heard.outcome = audit(
             AuditRequest(
                 checkpoint=str(tiny_checkpoint),

@@ -185,6 +185,7 @@ def test_a_gate_stores_what_it_found_and_ends_the_run_as_asked(
     ]
 
 
+@pytest.mark.usefixtures("new_home")
 def test_a_failed_audit_is_told_and_a_wrong_policy_costs_no_audit(
     home: Path, tiny_checkpoint: Path, tiny_profile: Path, webhook: Any, tmp_path: Path
 ) -> None:

@@ -32,7 +32,11 @@ HUBS = "Undefined, geometry of 6 texts of msmarco: hubness_skewness, anti_hubs."
 
 @pytest.fixture(scope="module")
 def outcome(
-    prefect_api: str, tiny_checkpoint: Path, tiny_profile: Path, tmp_path_factory: pytest.TempPathFactory
+    prefect_api: str,
+    tiny_checkpoint: Path,
+    tiny_profile: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    empty_once: Path,
 ) -> AuditOutcome:
     """An audit of sixty texts and of six, to be read only."""
     folder = tmp_path_factory.mktemp("geometry")
@@ -42,7 +46,7 @@ def outcome(
         (folder / f"{name}.txt").write_text("\n".join(f"{line} {place}" for place, line in enumerate(lines)))
     policy = folder / "policy.toml"
     policy.write_text(POLICY)
-    with home_at(folder / "home"):
+    with home_at(folder / "home", empty_once):
         return audit(
             AuditRequest(
                 checkpoint=str(tiny_checkpoint),

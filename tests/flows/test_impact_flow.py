@@ -71,9 +71,11 @@ def request_(tiny_checkpoint: Path, tiny_profile: Path, collection: Path, labell
 
 
 @pytest.fixture(scope="module")
-def outcome(prefect_api: str, request_: AuditRequest, tmp_path_factory: pytest.TempPathFactory) -> AuditOutcome:
+def outcome(
+    prefect_api: str, request_: AuditRequest, tmp_path_factory: pytest.TempPathFactory, empty_once: Path
+) -> AuditOutcome:
     """An audit of what one token does, to be read only."""
-    with home_at(tmp_path_factory.mktemp("home")):
+    with home_at(tmp_path_factory.mktemp("home"), empty_once):
         return audit(request_.changed(measures=["impact"], measure_settings={"impact": {"tokens": ["river"]}}))
 
 

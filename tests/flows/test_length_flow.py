@@ -63,10 +63,15 @@ def run(checkpoint: Path, profile: Path, texts: Path, **corpora: str) -> AuditOu
 
 @pytest.fixture(scope="module")
 def outcome(
-    prefect_api: str, tiny_checkpoint: Path, profile: Path, long_texts: Path, tmp_path_factory: pytest.TempPathFactory
+    prefect_api: str,
+    tiny_checkpoint: Path,
+    profile: Path,
+    long_texts: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    empty_once: Path,
 ) -> AuditOutcome:
     """An audit of the long texts, to be read only."""
-    with home_at(tmp_path_factory.mktemp("lengths") / "home"):
+    with home_at(tmp_path_factory.mktemp("lengths") / "home", empty_once):
         return run(tiny_checkpoint, profile, long_texts)
 
 

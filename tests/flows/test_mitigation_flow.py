@@ -38,6 +38,7 @@ def outcome(
     tiny_profile: Path,
     pairs: list[tuple[str, str, float]],
     tmp_path_factory: pytest.TempPathFactory,
+    empty_once: Path,
 ) -> AuditOutcome:
     """An audit of what helps against two tokens, to be read only."""
     folder = tmp_path_factory.mktemp("mitigation")
@@ -51,7 +52,7 @@ def outcome(
         measure_settings={"mitigation": {"tokens": ["river", "town"], "corpora": ["sts"], "resamples": 100}},
         device="cpu",
     )
-    with home_at(folder / "home"):
+    with home_at(folder / "home", empty_once):
         return audit(request)
 
 

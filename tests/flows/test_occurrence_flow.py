@@ -45,12 +45,17 @@ def profile(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def outcome(
-    prefect_api: str, tiny_checkpoint: Path, profile: Path, texts: list[str], tmp_path_factory: pytest.TempPathFactory
+    prefect_api: str,
+    tiny_checkpoint: Path,
+    profile: Path,
+    texts: list[str],
+    tmp_path_factory: pytest.TempPathFactory,
+    empty_once: Path,
 ) -> Iterator[AuditOutcome]:
     """An audit of sticky tokens and of where they occur, to be read only."""
     folder = tmp_path_factory.mktemp("occurrence")
     (folder / "texts.txt").write_text("\n".join(texts))
-    with home_at(folder / "home"):
+    with home_at(folder / "home", empty_once):
         yield audit(
             AuditRequest(
                 checkpoint=str(tiny_checkpoint),

@@ -21,10 +21,14 @@ SMALL = {"draws": 4, "budget": 3, "tries": 4, "guided": 2, "ordinary": 4, "resam
 
 @pytest.fixture(scope="module")
 def outcome(
-    prefect_api: str, tiny_checkpoint: Path, tiny_profile: Path, tmp_path_factory: pytest.TempPathFactory
+    prefect_api: str,
+    tiny_checkpoint: Path,
+    tiny_profile: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    empty_once: Path,
 ) -> AuditOutcome:
     """An audit of where two tokens do most harm, to be read only."""
-    with home_at(tmp_path_factory.mktemp("placement") / "home"):
+    with home_at(tmp_path_factory.mktemp("placement") / "home", empty_once):
         return audit(request(tiny_checkpoint, tiny_profile, ["river", "town"]))
 
 
@@ -76,7 +80,7 @@ def test_the_page_the_finding_and_the_queries(embaudit_here: Embaudit, outcome: 
 
 
 def test_tokens_that_no_text_or_every_text_holds_are_refused(
-    prefect_api: str, tiny_checkpoint: Path, tiny_profile: Path, tmp_path: Path
+    prefect_api: str, tiny_checkpoint: Path, tiny_profile: Path, tmp_path: Path, empty_once: Path
 ) -> None:
-    with home_at(tmp_path / "home"), pytest.raises(UsageError, match="or every text does"):
+    with home_at(tmp_path / "home", empty_once), pytest.raises(UsageError, match="or every text does"):
         audit(request(tiny_checkpoint, tiny_profile, ["[CLS]", "[unused0]"]))

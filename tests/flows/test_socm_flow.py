@@ -137,7 +137,11 @@ def test_a_list_that_no_measure_reads_and_one_that_cannot_be_mined_are_refused(
 
 @pytest.fixture(scope="module")
 def undefined(
-    prefect_api: str, odd_checkpoint: Path, tiny_profile: Path, tmp_path_factory: pytest.TempPathFactory
+    prefect_api: str,
+    odd_checkpoint: Path,
+    tiny_profile: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    empty_once: Path,
 ) -> AuditOutcome:
     """An audit of a corpus and a list with texts whose token vectors average to zero, to be read only."""
     folder = tmp_path_factory.mktemp("undefined")
@@ -150,7 +154,7 @@ def undefined(
         '{"query": "red blue", "negative": "stone"}\n{"query": "red green", "negative": "stone"}\n'
         '{"query": "the sea", "negative": "red blue"}\n'
     )
-    with home_at(folder / "home"):
+    with home_at(folder / "home", empty_once):
         return run(odd_checkpoint, profile, corpora={"wikipedia": str(texts), LIST: str(listed)})
 
 

@@ -156,13 +156,9 @@ def test_failed_warnings_and_the_sample_are_seen(warehouse: Path, tmp_path: Path
     assert verdict.baseline_audit_id is None, "nothing is compared, so there is nothing to look for"
 
 
-def test_a_warehouse_that_is_not_there_or_has_no_audit_is_one_paragraph(tmp_path: Path) -> None:
-    from embaudit.warehouse.connect import open_writer
-
+def test_a_warehouse_that_is_not_there_or_has_no_audit_is_one_paragraph(tmp_path: Path, empty_once: Path) -> None:
     loaded = load_policy(policy_file(tmp_path))
     with pytest.raises(WarehouseError, match="no warehouse"):
         run_gate(tmp_path / "none.duckdb", "latest", loaded)
-    with open_writer(tmp_path / "empty.duckdb", 0):
-        pass
     with pytest.raises(UsageError, match="no published audit"):
-        run_gate(tmp_path / "empty.duckdb", "latest", loaded)
+        run_gate(empty_once, "latest", loaded)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
 from embaudit.chart import Chart
 from embaudit.measures import MEASURES
+from embaudit.page.facts import read_audit
 from embaudit.page.shares import SHARES, shares_section
 from embaudit.tables import TABLES
+from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.query import named_queries
 from embaudit.watch.regression import Figure
 
@@ -49,6 +52,17 @@ def test_every_share_is_a_figure_from_0_to_1_of_which_more_is_better() -> None:
 def test_the_named_query_lists_the_same_figures() -> None:
     listed = re.findall(r"\('(\w+)', '(\w+)', '(\w+)'\)", named_queries()["probes"].sql)
     assert {(table, column): measure for measure, table, column in listed} == SHARES
+
+
+def test_an_audits_shares_are_all_such_figures_with_their_intervals(published_warehouse: Path) -> None:
+    with open_reader(published_warehouse) as connection:
+        figures = connection.execute("SELECT summary, item, measure, value FROM summary_figure").fetchall()
+        intervals = connection.execute("SELECT summary, item, measure, low, high FROM summary_interval").fetchall()
+    ends = {tuple(row[:3]): tuple(row[3:]) for row in intervals}
+    expected = [(*row, *ends.get(row[:3], (None, None))) for row in figures if (row[0], row[2]) in SHARES]
+    assert len({(row[0], row[2]) for row in expected}) == len(SHARES)
+    found = [tuple(row.values()) for row in read_audit(published_warehouse, None)["shares"]]
+    assert sorted(found, key=repr) == sorted(expected, key=repr)
 
 
 def test_an_audit_shows_the_mean_of_each_measure() -> None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 from click.testing import CliRunner, Result
 from plausible import audit_record, measure_runs, plausible_rows
@@ -18,6 +19,7 @@ from embaudit.address import warehouse_at
 from embaudit.cli.main import cli
 from embaudit.document import Page, Table
 from embaudit.measures import MEASURES
+from embaudit.page.facts import GENERAL, ONLY_WITH, read_audit
 from embaudit.page.index import index_page, read_index
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.named import find_checkpoint, find_result
@@ -231,3 +233,14 @@ def test_an_audit_by_its_id_is_that_audit_and_no_more(warehouse: Path) -> None:
     output = said(warehouse, "show", "x1", "--full").output
     assert "Audit of owner/x" in output
     assert "impact" not in output.split("Settings")[0]
+
+
+def test_differences_from_a_backbone_are_asked_of_what_has_one(
+    published_warehouse: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ONLY_WITH:
+        monkeypatch.setitem(GENERAL, name, "SELECT error('asked') WHERE ? <> ''")
+    assert read_audit(published_warehouse, None)["backbone_deltas"] == []
+    monkeypatch.setitem(GENERAL, "backbones", "SELECT 1 WHERE ? <> ''")
+    with pytest.raises(duckdb.Error, match="asked"):
+        read_audit(published_warehouse, None)

@@ -10,12 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embaudit.checkpoint import Checkpoint, Encoder
+from embaudit.checkpoint.hard_texts import WORDS
 from embaudit.comparisons.parity.clients import HEADERS, TEXT_CHANGES
 from embaudit.comparisons.parity.compare import apart, compare_kind
 from embaudit.comparisons.parity.explain import explain
 from embaudit.comparisons.parity.forms import forms_of
 from embaudit.comparisons.parity.readings import alternatives, declared, whole_alternatives
-from embaudit.comparisons.parity.texts import text_of, texts_by_kind
+from embaudit.comparisons.parity.texts import FILLERS, SHORT_WORDS, text_of, texts_by_kind
 from embaudit.comparisons.parity.vectors import DECLARED, Maker, Making
 
 VECTORS = st.lists(st.lists(st.floats(-3, 3), min_size=4, max_size=4), min_size=1, max_size=5)
@@ -102,6 +103,36 @@ WINDOWS_OF_32 = "cuts texts into windows of 32 tokens and averages their vectors
 def test_a_text_has_the_tokens_that_were_asked_for(served_checkpoint: Checkpoint, tokens: int) -> None:
     (ids,) = served_checkpoint.own_ids([text_of(served_checkpoint, tokens)])
     assert len(served_checkpoint.with_special_tokens(ids)) == tokens
+
+
+@pytest.mark.parametrize("of", [WORDS, SHORT_WORDS])
+def test_a_text_is_the_one_that_grows_word_by_word(
+    served_checkpoint: Checkpoint, of: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And is found without tokenising each of them, which took most of the time of a comparison."""
+
+    def length(words: list[str]) -> int:
+        return len(served_checkpoint.with_special_tokens(served_checkpoint.own_ids([" ".join(words)])[0]))
+
+    all_words = [f"{of[n % 10]} {n}." if n % 7 == 6 else of[n % 10] for n in range(150)]
+    lengths = [length(all_words[:n]) for n in range(150)]
+
+    def grown(tokens: int) -> str:
+        words = all_words[: max(n for n in range(150) if lengths[n] <= tokens)]
+        for filler in FILLERS:
+            while length([*words, filler]) <= tokens:
+                words.append(filler)
+        return " ".join(words)
+
+    expected = {tokens: grown(tokens) for tokens in (2, 3, 9, 10, 11, 24, 63, 127, 128, 129)}
+    own_ids, asked = type(served_checkpoint).own_ids, []
+    monkeypatch.setattr(
+        type(served_checkpoint), "own_ids", lambda self, texts: asked.append(texts) or own_ids(self, texts)
+    )
+    known: dict[int, int] = {}
+    assert {tokens: text_of(served_checkpoint, tokens, of, known) for tokens in expected} == expected
+    assert len(asked) <= 8 * len(expected)
+    assert {tokens: text_of(served_checkpoint, tokens, of) for tokens in expected} == expected
 
 
 def test_the_declared_way_gives_the_encoders_vectors(served_checkpoint: Checkpoint) -> None:

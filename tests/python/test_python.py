@@ -137,6 +137,7 @@ def test_a_warehouse_answers_in_data_frames(audited: Audited, audited_home: Path
     duckdb.connect(str(reader.warehouse)).close()
 
 
+@pytest.mark.usefixtures("new_home")
 def test_what_is_not_there_is_said_in_an_error_of_the_project(home: Path, tmp_path: Path) -> None:
     with pytest.raises(WarehouseError, match="embaudit audit"):
         library.open(tmp_path / "none.duckdb")

@@ -65,10 +65,8 @@ def test_words_are_written_again_only_where_they_have_changed(tmp_path: Path, mo
     assert comments(path)["token", "script"] == declared["script"].comment
 
 
-def test_opening_writes_nothing_where_nothing_has_changed(tmp_path: Path) -> None:
-    path = tmp_path / "warehouse.duckdb"
-    with open_writer(path, 0):
-        pass
+def test_opening_writes_nothing_where_nothing_has_changed(empty_warehouse: Path) -> None:
+    path = empty_warehouse
     before = path.read_bytes()
     with open_writer(path, 0) as connection:
         assert connection.execute("SELECT count(*) FROM duckdb_tables()").fetchone() is not None

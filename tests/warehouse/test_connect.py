@@ -432,3 +432,20 @@ except KeyboardInterrupt:
     assert writer.wait(timeout=120) == 130
     with open_reader(filled, wait_seconds=0) as connection:
         assert connection.execute("SELECT count(*) FROM audit_corpus").fetchall() == [(1,)]
+
+
+@pytest.mark.parametrize(("given", "kept_to"), [("1", 1), ("3,1", 3), ("", None), ("0", None), ("many", None)])
+def test_the_number_of_threads_that_was_asked_for_is_kept_to(
+    given: str, kept_to: int | None, empty_warehouse: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with duckdb.connect() as usual:
+        expected = kept_to or usual.execute("SELECT current_setting('threads')").fetchall()[0][0]
+    monkeypatch.setenv("OMP_NUM_THREADS", given)
+    for opened in (
+        open_reader(empty_warehouse),
+        open_writer(empty_warehouse, 0),
+        connect.open_source(empty_warehouse, 0),
+        open_writer(tmp_path / "new.duckdb", 0),
+    ):
+        with opened as connection:
+            assert connection.execute("SELECT current_setting('threads')").fetchall() == [(expected,)]

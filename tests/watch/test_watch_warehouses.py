@@ -35,7 +35,7 @@ SEEN = WatchedRevision(
 @pytest.fixture(params=["file", pytest.param("lake", marks=pytest.mark.slow)])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "file":
-        return str(tmp_path / "warehouse.duckdb")
+        return str(request.getfixturevalue("empty_warehouse"))
     postgres = request.getfixturevalue("postgres")
     database = f"dbname={postgres.create('watched')} host={postgres.host} port={postgres.port} user={USER}"
     return str(Lake(database, tmp_path / "lake"))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 
 from embaudit.checkpoint import Checkpoint, TextKind
 from embaudit.checkpoint.hard_texts import KINDS, WORDS, long_text
@@ -47,45 +48,76 @@ def _long(checkpoint: Checkpoint) -> Iterator[tuple[str, tuple[str, ...]]]:
     limit = min(checkpoint.max_length, LONGEST_TRIED)
     around = {length + by for length in USUAL_LIMITS for by in (-1, 0, 1, 2)}
     shorter = sorted(length for length in {24, 60, 100, *around} if length < limit)
+    known: dict[int, int] = {}
     yield (
         "lengths",
         (
-            *(text_of(checkpoint, length) for length in shorter),
+            *(text_of(checkpoint, length, known=known) for length in shorter),
             *(text_of(checkpoint, length, SHORT_WORDS) for length in shorter[-1:]),
         ),
     )
     if checkpoint.max_length >= NO_LIMIT:
         return
     if checkpoint.max_length <= LONGEST_TRIED:
-        yield "at the limit", tuple(text_of(checkpoint, limit + by) for by in (-1, 0))
+        yield "at the limit", tuple(text_of(checkpoint, limit + by, known=known) for by in (-1, 0))
         beyond = sorted({limit + 1, limit + 2, limit * FAR_BEYOND, *(one for one in around if one > limit)})
         yield (
             "beyond the limit",
             (
-                *(text_of(checkpoint, length) for length in beyond),
+                *(text_of(checkpoint, length, known=known) for length in beyond),
                 text_of(checkpoint, limit * FAR_BEYOND, SHORT_WORDS),
             ),
         )
 
 
-def text_of(checkpoint: Checkpoint, tokens: int, of: Sequence[str] = WORDS) -> str:
+def text_of(checkpoint: Checkpoint, tokens: int, of: Sequence[str] = WORDS, known: dict[int, int] | None = None) -> str:
     """A text that would be read as this many tokens, special ones and prompt included, if nothing were cut.
 
     Every part of it is about something else, so that it matters which part is read.
+
+    Args:
+        known: how many tokens the first so many words are, for whoever asks for several texts.
     """
     room = tokens - len(checkpoint.with_special_tokens([]))
-    words: list[str] = []
 
     def length(words: list[str]) -> int:
         return len(checkpoint.own_ids([" ".join(words)])[0])
 
-    while (missing := room - length(words)) > 0:
-        for place in range(len(words), len(words) + max(1, missing // 3)):
-            words.append(f"{of[place % 10]} {place}." if place % 7 == 6 else of[place % 10])
-    while words and length(words) > room:
-        words.pop()
+    words, found = _as_many_as_fit(room, of, length, {} if known is None else known)
     # A word may have been several tokens; these are one each for most tokenizers.
     for filler in FILLERS:
-        while length([*words, filler]) <= room:
-            words.append(filler)
+        while found < room and (longer := length([*words, filler])) <= room:
+            words, found = [*words, filler], longer
     return " ".join(words)
+
+
+def _as_many_as_fit(
+    room: int, of: Sequence[str], length: Callable[[list[str]], int], known: dict[int, int]
+) -> tuple[list[str], int]:
+    """The most words that are no more tokens than there is room for, and how many tokens they are.
+
+    Most words are about as many tokens as others: a line through two lengths meets the third.
+    """
+
+    def count(number: int) -> int:
+        if number not in known:
+            known[number] = length(_words(number, of))
+        return known[number]
+
+    count(0)
+    low = max((number for number in known if known[number] <= room), default=0)
+    high = min((number for number in known if number > low and known[number] > room), default=None)
+    while high is None:
+        further = low + max(1, room - count(low))
+        low, high = (low, further) if count(further) > room else (further, None)
+    for half in itertools.cycle((False, False, True)):
+        if high - low <= 1:
+            break
+        share = 0.5 if half else (room + 0.5 - count(low)) / (count(high) - count(low))
+        middle = low + min(max(1, int(share * (high - low))), high - low - 1)
+        low, high = (middle, high) if count(middle) <= room else (low, middle)
+    return _words(low, of), count(low)
+
+
+def _words(number: int, of: Sequence[str]) -> list[str]:
+    return [f"{of[place % 10]} {place}." if place % 7 == 6 else of[place % 10] for place in range(number)]

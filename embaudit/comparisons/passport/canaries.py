@@ -73,16 +73,16 @@ def _long(checkpoint: Checkpoint | None) -> Iterator[CanaryText]:
         for words in LENGTHS_IN_WORDS:
             yield CanaryText("lengths", long_text(words), f"a limit below {words} words")
         return
-    limit = checkpoint.max_length
+    limit, known = checkpoint.max_length, dict[int, int]()
     beyond = [usual + 1 for usual in USUAL_LIMITS]
     for length in sorted({*SHORTER, *beyond}):
         if length < min(limit, LONGEST_TRIED):
             purpose = f"a limit below {length} tokens" if length in beyond else "padding, beside shorter texts"
-            yield CanaryText("lengths", text_of(checkpoint, length), purpose)
+            yield CanaryText("lengths", text_of(checkpoint, length, known=known), purpose)
     # Without a limit, or with one of thousands of tokens, nothing is cut that a passport could hold.
     if limit > LONGEST_TRIED:
         return
-    yield CanaryText("at the limit", text_of(checkpoint, limit), f"a limit below the declared {limit}")
+    yield CanaryText("at the limit", text_of(checkpoint, limit, known=known), f"a limit below the declared {limit}")
     for length in (limit + 1, limit * FAR_BEYOND):
         purpose = f"a limit above the declared {limit}, the other end, or windows"
-        yield CanaryText("beyond the limit", text_of(checkpoint, length), purpose)
+        yield CanaryText("beyond the limit", text_of(checkpoint, length, known=known), purpose)
