@@ -249,6 +249,12 @@ def test_what_an_endpoint_does_not_take_is_refused() -> None:
     assert "Nothing answers at" in told
 
 
+def test_a_cut_that_cannot_be_told_is_not_measured() -> None:
+    finding = found(checked(each(lambda text: word_vector("gold"))), "tail")
+    assert finding.level == "not measured"
+    assert finding.value is None
+
+
 @pytest.mark.parametrize(("often", "place"), [(4, 0), (4, 1), (5, 2), (7, 3)])
 def test_a_cut_is_found_though_some_answers_are_rounded_otherwise(often: int, place: int) -> None:
     """Most answers come out bit for bit, so that one repetition shows no noise and the next one does."""

@@ -61,6 +61,25 @@ def test_vectors_of_every_family_are_the_same_to_the_last_bit(family: str, plain
         assert name.startswith("pooler.") or torch.equal(own.float(), other), name
 
 
+def test_every_weight_is_in_memory_with_one_unit() -> None:
+    def layer() -> torch.nn.Module:
+        return torch.nn.ModuleDict({"experts": torch.nn.ModuleList(torch.nn.Linear(2, 2) for _ in range(2))})
+
+    network = torch.nn.ModuleDict(
+        {
+            "table": torch.nn.Embedding(3, 2),
+            "layers": torch.nn.ModuleList(layer() for _ in range(3)),
+            "end": torch.nn.Sequential(torch.nn.Linear(2, 2)),
+        }
+    )
+    # Beside modules that have weights of their own.
+    network.register_parameter("scale", torch.nn.Parameter(torch.ones(2)))
+    units = list(units_of(network))
+    assert [unit.module for unit in units if unit.is_layer] == list(network["layers"])
+    together = [id(weight) for unit in units for weight in unit.parameters()]
+    assert sorted(together) == sorted(map(id, network.parameters()))
+
+
 def test_a_module_that_fails_leaves_its_weights_as_they_were(too_little: None, plain: Callable[..., Path]) -> None:
     folder = in_half(plain("bert"))
     streamed = load_checkpoint(str(folder), LoadOptions(device="cpu"), is_kept=False, may_stay_in_files=True)

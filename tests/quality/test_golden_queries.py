@@ -95,6 +95,7 @@ def test_a_check_names_what_is_not_found_and_what_a_tuning_lost(tmp_path: Path) 
     lost = [golden.queries[n] for n in range(len(ASKED)) if before[n] <= 10 < ranks[n]]
     assert sorted(one["query"] for one in report.figures["change"]["golden"][0]["lost"]) == sorted(lost)
     assert beside.level == ("look" if lost else "ok")
+    assert (beside.value, beside.low, beside.high) == (own.value, own.low, own.high)
     # Golden queries are no data set that a tuning is for.
     assert all(one["kind"] != "golden" for one in report.figures["change"]["data"] if "kind" in one)
 
