@@ -147,26 +147,17 @@ def machine_failure(error: BaseException) -> MeasureError | None:
     """What to do about an error whose cause is a lack of memory or a device that failed; None if it is another."""
     causes = causes_of(error)
     if any(map(is_out_of_memory, causes)):
-        return _out_of_memory(error)
-    cause = next(filter(is_of_device, causes), None)
-    return None if cause is None else _lost_device(cause)
-
-
-def _lost_device(error: BaseException) -> MeasureError:
+        happened = f"The memory ran out: {one_line(error)}"
+        first = "Free some, or use less of it (fewer EMBAUDIT_WORKERS, a smaller --profile, another --device)"
+    elif cause := next(filter(is_of_device, causes), None):
+        happened = f"The device failed: {one_line(cause)}"
+        first = "Look whether it is there (nvidia-smi, the system's log), or take another --device"
+    else:
+        return None
     return MeasureError(
-        f"The device failed: {one_line(error)}",
+        happened,
         kept="Every finished step is staged, and the published tables are consistent.",
-        next_step="Look whether it is there (nvidia-smi, the system's log), and run the same command again, on another "
-        "--device if need be. Of an audit, what is finished is not computed again.",
-    )
-
-
-def _out_of_memory(error: BaseException) -> MeasureError:
-    return MeasureError(
-        f"The memory ran out: {one_line(error)}",
-        kept="Every finished step is staged, and the published tables are consistent.",
-        next_step="Free some, or use less of it (fewer EMBAUDIT_WORKERS, a smaller --profile, another --device), and "
-        "run the same command again: it continues where it stopped.",
+        next_step=f"{first}, and run the same command again: it continues where it stopped.",
     )
 
 

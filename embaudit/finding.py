@@ -119,7 +119,7 @@ COULD_NOT_RUN = "_could_not_run"
 
 
 def guarded(part: str, check: Callable[[], list[Finding]]) -> list[Finding]:
-    """A check's findings; if it fails, one that says that it did not run. Too little memory and Ctrl-C are raised."""
+    """A check's findings, or one that says that it did not run. What fails in the machine is raised, and Ctrl-C."""
     try:
         return check()
     except Exception as error:  # a model of a stranger may raise anything
