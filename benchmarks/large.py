@@ -9,6 +9,7 @@ import json
 import multiprocessing
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -72,9 +73,7 @@ def _of_bytes(entries: int) -> PreTrainedTokenizerBase:
 
     from embaudit.measures.quality.material import sample_material
 
-    sample = sample_material()
-    texts = [text for one in sample.pairs for text in (*one.firsts, *one.seconds)]
-    texts += [text for one in sample.collections for text in (*one.queries, *one.documents)]
+    texts = chain.from_iterable(sample_material().texts_by_role().values())
     trained = Tokenizer(models.BPE())
     trained.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     alphabet = pre_tokenizers.ByteLevel.alphabet()

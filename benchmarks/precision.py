@@ -81,9 +81,7 @@ def _moved(exact: Any, other: Any, name: str = "") -> Iterator[tuple[str, float]
         if None not in (exact["value"], exact["low"], exact["high"]) and exact["high"] > exact["low"]:
             yield name, abs(exact["value"] - other["value"]) / (exact["high"] - exact["low"])
         return
-    both = (
-        exact.keys() & other.keys() if isinstance(exact, dict) else range(len(exact)) if isinstance(exact, list) else ()
-    )
-    for key in both:
-        called = exact[key]["name"] if isinstance(exact[key], dict) and "name" in exact[key] else key
-        yield from _moved(exact[key], other[key], f"{name} {called}".strip())
+    parts = exact.items() if isinstance(exact, dict) else enumerate(exact) if isinstance(exact, list) else ()
+    for key, part in parts:
+        called = part.get("name", key) if isinstance(part, dict) else key
+        yield from _moved(part, other[key], f"{name} {called}".strip())

@@ -44,6 +44,7 @@ class PipelineFunction(EmbeddingFunction):
     Args:
         model: left as it is, in training mode if it was.
         prompts: what its callers put before texts of each role; those that it declares, it adds itself.
+        identity: of its content, where that is known.
 
     Raises:
         CheckpointError: if it gives something else than one dense vector a text.
@@ -53,12 +54,12 @@ class PipelineFunction(EmbeddingFunction):
     takes_roles = True
     takes_many_at_once = False
 
-    def __init__(self, model: Any, name: str, *, prompts: Prompts = NO_PROMPTS) -> None:
+    def __init__(self, model: Any, name: str, *, prompts: Prompts = NO_PROMPTS, identity: str = "") -> None:
         if other := other_kind(model):
             raise CheckpointError(
                 f"{name} is {other}.", next_step="embaudit compares functions that give one dense vector a text."
             )
-        self.name, self.prompts, self._model = name, prompts, model
+        self.name, self.prompts, self.identity, self._model = name, prompts, identity, model
         self.requests = 0
         self._modules = [type(module).__name__ for module in model]
         backend = str(getattr(model, "backend", "torch"))
@@ -177,9 +178,7 @@ def open_pipeline(reference: str, options: LoadOptions, refused: CheckpointError
             f"{one_line(error)}",
             next_step=refused.next_step,
         ) from error
-    function = PipelineFunction(model, reference)
-    function.identity = folder_id(resolved.folder)
-    return function
+    return PipelineFunction(model, reference, identity=folder_id(resolved.folder))
 
 
 def _refuse_what_was_not_asked_for(folder: Path, options: LoadOptions, refused: CheckpointError) -> None:

@@ -7,6 +7,7 @@ machine: two machines give one answer. Checkpoints of up to 110 million paramete
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import chain
 from math import ceil, sqrt
 from typing import Any
 
@@ -38,7 +39,7 @@ class Fewer:
     @property
     def texts(self) -> int:
         """Distinct texts that are read."""
-        return len(set(_texts(self.read)))
+        return len(set(chain.from_iterable(self.read.texts_by_role().values())))
 
     @property
     def unseen(self) -> float:
@@ -85,8 +86,8 @@ def fewer(checkpoint: Checkpoint, material: Material, operations: float = OPERAT
         tuple(one for one in material.collections if one.name == SAMPLE),
     )
     tokens = 0
-    for kind, texts in _by_kind(sample).items():
-        tokens += sum(map(len, checkpoint.reading(kind).tokenize(texts)))  # type: ignore[arg-type]
+    for kind, texts in sample.texts_by_role().items():
+        tokens += sum(map(len, checkpoint.reading(kind).tokenize(texts)))
     parameters = multiplied(checkpoint.model)
     needed = 2.0 * parameters * tokens
     if needed <= operations:
@@ -100,18 +101,6 @@ def fewer(checkpoint: Checkpoint, material: Material, operations: float = OPERAT
         collections=tuple(named.get(one.name, one) for one in material.collections),
     )
     return Fewer(material, read, parameters, needed)
-
-
-def _by_kind(material: Material) -> dict[str, list[str]]:
-    return {
-        "text": list(dict.fromkeys(text for one in material.pairs for text in (*one.firsts, *one.seconds))),
-        "query": [text for one in material.collections for text in one.queries],
-        "document": [text for one in material.collections for text in one.documents],
-    }
-
-
-def _texts(material: Material) -> list[str]:
-    return [text for texts in _by_kind(material).values() for text in texts]
 
 
 def _counts(material: Material) -> tuple[int, int, int]:

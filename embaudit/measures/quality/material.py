@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,6 +23,9 @@ from embaudit.downstream.split import units_of
 from embaudit.draw import content_order
 from embaudit.errors import NotMeasurable
 from embaudit.measures.quality.settings import GOLDEN_DOCUMENTS
+
+if TYPE_CHECKING:
+    from embaudit.checkpoint import TextKind
 
 SAMPLE_FOLDER = Path(__file__).parents[2] / "corpora" / "sample"
 SAMPLE = "sample"
@@ -143,6 +147,14 @@ class Material:
     collections: tuple[Collection, ...] = ()
     golden: tuple[Collection, ...] = ()
     missing: tuple[str, ...] = ()
+
+    def texts_by_role(self) -> dict[TextKind, list[str]]:
+        """The texts of its pairs, each once, and of its collections; golden ones left out."""
+        return {
+            "text": list(dict.fromkeys(text for one in self.pairs for text in (*one.firsts, *one.seconds))),
+            "query": [text for one in self.collections for text in one.queries],
+            "document": [text for one in self.collections for text in one.documents],
+        }
 
     def part(self, share: float) -> Material:
         """A share of its pairs, queries and documents: the first of each, whose order is random or has a mix."""
