@@ -1,27 +1,26 @@
 """How many small errors in the code does `make test` notice? `make mutants` says.
 
-mutmut makes the errors, each in one operator, number, name or string of a function (``[tool.mutmut]`` in pyproject.toml
-names the packages). The fast tests run once with coverage, which tells those that reach a function. Then each error is
-written into a copy of the checkout, and these tests run there, the quickest first, until one fails. Coverage knows only
-the first of the tests that share a fixture, so an error that nothing noticed is tried by their whole files.
+mutmut makes the errors, each in one operator, number, name or string of a function. The fast tests run once with
+coverage, which tells those that reach a function. Then each error is written into a copy of the checkout, and these
+tests run there until one fails: first those of a folder of the same name, and the quickest first. Coverage knows only
+the first of the tests that share a fixture, so an error that nothing noticed is tried by the rest of their files.
 
-The sample is the same each time; ``SAMPLE=300`` takes more of it. A hundred take about an hour and a half on two cores;
-``mutants/`` keeps what the tests reached, and is to be deleted after a change of the code.
+The sample is the same each time; ``SAMPLE=300`` takes more of it. ``mutants/`` keeps what the tests reached and which
+errors there are, and is to be deleted after a change of the code.
 """
 
 from __future__ import annotations
 
 import ast
+import json
 import os
 import random
 import re
 import shutil
 import subprocess
 import sys
-import tomllib
-from collections import Counter
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -30,6 +29,7 @@ from xml.etree import ElementTree
 
 from coverage import CoverageData
 from mutmut.mutation.file_mutation import MutatedFile, mutate_file_contents
+from scipy.stats import binomtest
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 PLACE = REPOSITORY / "mutants"
@@ -89,12 +89,19 @@ def lines_of(file: str, function: tuple[str, ...]) -> tuple[int, int]:
     return found.lineno, found.end_lineno or found.lineno
 
 
+def names_in(file: str) -> list[str]:
+    return list(mutated_file(file).mutant_names)
+
+
 def every_mutant() -> list[Mutant]:
-    """All mutants of the packages that pyproject.toml lists."""
-    patterns = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["tool"]["mutmut"]["only_mutate"]
-    paths = sorted(path for pattern in patterns for path in REPOSITORY.glob(pattern) if path.suffix == ".py")
-    files = [str(path.relative_to(REPOSITORY)) for path in paths]
-    return [Mutant(file, name) for file in files for name in mutated_file(file).mutant_names]
+    """All mutants of the package: a hundred thousand, so they are listed once."""
+    listed = PLACE / "names.json"
+    if not listed.exists():
+        files = sorted(str(path.relative_to(REPOSITORY)) for path in (REPOSITORY / "embaudit").rglob("*.py"))
+        with ProcessPoolExecutor(CORES) as pool:
+            names = dict(zip(files, pool.map(names_in, files, chunksize=8), strict=True))
+        listed.write_text(json.dumps(names), encoding="utf-8")
+    return [Mutant(file, name) for file, names in json.loads(listed.read_text()).items() for name in names]
 
 
 class Reached:
@@ -103,7 +110,7 @@ class Reached:
     def __init__(self) -> None:
         data, times = PLACE / "reached", PLACE / "times.xml"
         if not data.exists():
-            measured = ("--cov", "--cov-context=test", "--cov-report=", f"--junitxml={times}")
+            measured = ("-x", "--cov", "--cov-context=test", "--cov-report=", f"--junitxml={times}")
             if run(REPOSITORY, "-n", "auto", "--dist", "loadgroup", *measured, COVERAGE_FILE=str(PLACE / "new")) != 0:
                 raise SystemExit("These tests fail without any mutant, so they cannot tell: run `make test`.")
             (PLACE / "new").rename(data)
@@ -117,13 +124,14 @@ class Reached:
         }
 
     def tests(self, mutant: Mutant) -> list[str]:
-        """Those that reach the mutated function, the quickest first."""
+        """Those that reach the mutated function: first those of a folder of the same name, and the quickest first."""
         first, last = lines_of(mutant.file, mutant.function)
         contexts = self._data.contexts_by_lineno(str(REPOSITORY / mutant.file))
         # Its first line runs when the file is imported.
         reached = {name for line in range(first + 1, last + 1) for name in contexts.get(line, ())}
         found = {_ungrouped(name.rpartition("|")[0]) for name in reached} & self.seconds.keys()
-        return sorted(found, key=lambda test: (self.seconds[test], test))
+        parts = set(Path(mutant.file).with_suffix("").parts)
+        return sorted(found, key=lambda test: (parts.isdisjoint(Path(test).parts[1:-1]), self.seconds[test], test))
 
 
 def _ungrouped(test: str) -> str:
@@ -133,7 +141,7 @@ def _ungrouped(test: str) -> str:
 
 def run(folder: Path, *options: str, timeout: float | None = None, **variables: str) -> int:
     """Run fast tests in a checkout; returns pytest's exit code."""
-    pytest = [sys.executable, "-m", "pytest", "-q", "-x", "-m", "not slow", "-p", "no:cacheprovider"]
+    pytest = [sys.executable, "-m", "pytest", "-q", "-m", "not slow", "-p", "no:cacheprovider"]
     environment = {**ENVIRONMENT, "PYTHONPATH": str(folder), **variables}
     with (PLACE / f"{folder.name}.log").open("w") as log:
         return subprocess.run(
@@ -157,59 +165,58 @@ def copies() -> Queue[Path]:
     return found
 
 
-def noticed_by(folder: Path, tests: Iterable[str], seconds: float) -> str | None:
-    """The test that notices the mutant which was written there, or that it never ends; None if nothing does."""
+def failed_of(folder: Path, tests: Iterable[str], *options: str, seconds: float = 3600) -> list[str]:
+    """The tests that fail there as it is."""
     (folder / "chosen").write_text("\n".join(tests))
-    try:
-        code = run(folder, "-p", "no:randomly", "@chosen", timeout=PATIENCE * (60 + seconds))
-    except subprocess.TimeoutExpired:
-        return "timeout"
+    code = run(folder, "-p", "no:randomly", *options, "@chosen", timeout=PATIENCE * (60 + seconds))
     if code not in (0, 1, 2):
         raise SystemExit(f"pytest ended with {code}: see {PLACE / folder.name}.log")
-    failed = re.search(r"^(?:FAILED|ERROR) (.*?)(?: - .*)?$", (PLACE / f"{folder.name}.log").read_text(), re.MULTILINE)
-    return failed[1] if code and failed else None
+    log = (PLACE / f"{folder.name}.log").read_text()
+    return re.findall(r"^(?:FAILED|ERROR) (.*?)(?: - .*)?$", log, re.MULTILINE) if code else []
 
 
-def tried(mutant: Mutant, folder: Path, reached: Reached) -> str:
-    """What becomes of a mutant: what noticed it, or why nothing did."""
+def noticed_by(mutant: Mutant, folder: Path, reached: Reached) -> str | None:
+    """The test that notices a mutant, or that it never ends; None if nothing does."""
     tests, place = reached.tests(mutant), folder / mutant.file
-    if not tests:
-        return "reached by no test"
-    files = sorted({test.partition("::")[0] for test in tests})
-    seconds = sum(time for test, time in reached.seconds.items() if test.partition("::")[0] in files)
+    files = {test.partition("::")[0] for test in tests}
+    others = [test for test in reached.seconds if test.partition("::")[0] in files and test not in set(tests)]
     try:
         place.write_text(mutant.written(), encoding="utf-8")
-        found = noticed_by(folder, tests, seconds) or noticed_by(folder, files, seconds)
+        for some in filter(None, (tests, others)):
+            if failed := failed_of(folder, some, "-x", seconds=sum(reached.seconds[test] for test in some)):
+                return failed[0]
+    except subprocess.TimeoutExpired:
+        return "timeout"
     finally:
         place.write_text(source_of(mutant.file), encoding="utf-8")
-    if found is None:
-        return "survived"
-    if found == "timeout":
-        return found
-    # One that fails without the mutant, too, tells nothing.
-    return "noticed" if noticed_by(folder, [found], seconds) is None else f"not known: {found} fails anyway"
+    return None
 
 
 def main() -> int:
+    PLACE.mkdir(exist_ok=True)
     names = every_mutant()
     sample = random.Random(SEED).sample(names, min(SAMPLE, len(names)))
-    PLACE.mkdir(exist_ok=True)
     reached, free = Reached(), copies()
 
-    def result(mutant: Mutant) -> str:
+    def tried(mutant: Mutant) -> str | None:
         folder = free.get()
         try:
-            found = tried(mutant, folder, reached)
+            found = noticed_by(mutant, folder, reached)
         finally:
             free.put(folder)
-        print(f"  {found}: {mutant.file} {mutant.name}", flush=True)
+        print(f"  {mutant.file} {mutant.name}: {found or 'survived'}", flush=True)
         return found
 
     with ThreadPoolExecutor(CORES) as pool:
-        results = dict(zip(sample, pool.map(result, sample), strict=True))
-    counts = Counter(results.values())
-    noticed = counts["noticed"] + counts["timeout"]
-    print(f"{len(sample)} of {len(names):,} mutants: {noticed / len(sample):.1%} noticed.", dict(counts))
+        found = list(pool.map(tried, sample))
+    # One that fails without the mutant, too, tells nothing.
+    by = {test for test in found if test and test != "timeout"}
+    for test in (failing := failed_of(free.get(), sorted(by))):
+        print(f"  fails anyway: {test}")
+    noticed = [test for test in found if test and test not in failing]
+    low, high = binomtest(len(noticed), len(sample)).proportion_ci(method="wilson")
+    print(f"{len(noticed)} of {len(sample)} noticed: {len(noticed) / len(sample):.0%} [{low:.0%}, {high:.0%}]", end=" ")
+    print(f"of {len(names):,} mutants.")
     return 0
 
 
