@@ -207,3 +207,22 @@ def test_the_form_of_numbers_is_recognised_and_explained(
 def test_nothing_is_explained_where_there_is_no_vector(served_checkpoint: Checkpoint) -> None:
     found = explain(served_checkpoint, {"plain": ["the old town"]}, {"plain": np.full((1, 7), np.nan)})
     assert found.sentences == ()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("keeps_end", [True, False])
+def test_of_cuts_at_one_place_the_one_that_leaves_least_is_told(minilm: Checkpoint, keeps_end: bool) -> None:
+    """Of a long text, the lost end token moves the vector by less than counts; transformers.js cuts it."""
+    texts = {kind: some for kind, some in texts_by_kind(minilm).items() if kind in ("plain", "beyond the limit")}
+
+    def cut(ids: list[int]) -> list[int]:
+        return [*ids[:511], ids[-1]] if keeps_end and len(ids) > 512 else ids[:512]
+
+    theirs = {
+        kind: Encoder(minilm).encode_ids([cut(minilm.with_special_tokens(ids)) for ids in minilm.own_ids(list(some))])
+        for kind, some in texts.items()
+    }
+    told = explain(minilm, texts, theirs)
+    end = "reads 512 tokens" if keeps_end else "cuts after 512 tokens, and so the end token of longer texts"
+    assert told.sentences == (end,)
+    assert told.worst < 1e-9

@@ -162,9 +162,11 @@ def _explain(checkpoint: Checkpoint, texts: Texts, given: Vectors, form: Form, r
     # One token more or less of a long text may leave less than counts, and on other texts more.
     if rounds and not (ways[0].distances <= EXACT).all():
         ways = _with_cuts(maker, ways, chosen, wanted, form)
-    # Several may be as good on the search's few texts of each kind, and not on all.
+    # Several may be as good on the search's few texts of each kind, and not on all. A lost end token of a long text may
+    # move it by less than counts; without rounding, one of them leaves nothing at all.
     equals = [way for way in ways if way.matched == ways[0].matched]
-    return min((_told(maker, way, texts, theirs, form) for way in equals), key=lambda told: told.kinds_left)
+    told = [_told(maker, way, texts, theirs, form) for way in equals]
+    return min(told, key=lambda one: (one.kinds_left, not one.worst <= EXACT))
 
 
 def _with_cuts(maker: Maker, ways: list[_Way], texts: Sequence[str], wanted: np.ndarray, form: Form) -> list[_Way]:

@@ -101,8 +101,14 @@ def chart(rows: list[dict[str, Any]]) -> Chart:
             [
                 Panel(
                     [
-                        Layer("rule", [Mark(y=row["score"]) for row in wholes], "soft", is_dashed=True, is_data=False),
-                        Layer("text", [Mark(smallest, row["score"], label="whole") for row in wholes], "soft"),
+                        Layer(
+                            *("rule", [Mark(y=row["score"], label="whole documents") for row in wholes], "soft"),
+                            is_dashed=True,
+                        ),
+                        Layer(
+                            *("text", [Mark(smallest, row["score"], label="whole") for row in wholes], "soft"),
+                            is_data=False,
+                        ),
                         Layer("rule", bars, is_data=False),
                         Layer("line", words),
                         Layer("line", points),
