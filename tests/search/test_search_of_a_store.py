@@ -15,6 +15,8 @@ import numpy as np
 import pytest
 
 import embaudit
+from embaudit.comparisons.search.curve import TriedSetting, least_change
+from embaudit.comparisons.search.recall import MeanShare
 from embaudit.comparisons.search.report import SearchReport, look_at_search
 from embaudit.errors import CorpusError
 from embaudit.stores.opened import open_store
@@ -106,6 +108,18 @@ def test_the_least_change_of_a_setting_that_is_enough_is_said(tmp_path: Path) ->
     enough = [one for one in report.tried if one.recall.value >= 0.9]
     assert recall.advice.startswith(f"nprobe {min(one.settings['nprobe'] for one in enough)} finds ")
     assert [one.settings["nprobe"] for one in report.tried] == sorted(one.settings["nprobe"] for one in report.tried)
+
+
+def test_of_one_dial_the_least_that_is_enough_is_advised_however_long_it_took() -> None:
+    def tried(recall: float, times: float, **changed: int) -> TriedSetting:
+        return TriedSetting({"nprobe": 1, "k_factor": 1, **changed}, changed, MeanShare(recall, recall, recall), times)
+
+    present, wide, wider = tried(0.5, 1.0), tried(0.96, 1.2, nprobe=4), tried(1.0, 1.1, nprobe=8)
+    finer = tried(0.95, 1.15, k_factor=4)
+    assert least_change([present, wide, wider], 0.9) is wide
+    assert least_change([present, wide, wider, finer], 0.9) is finer, "of two dials the faster"
+    assert least_change([present, wide, wider], 0.97) is wider
+    assert least_change([present, wide], 0.97) is None
 
 
 @pytest.mark.parametrize("setting", [4, *(pytest.param(one, marks=pytest.mark.slow) for one in (1, 64))])
