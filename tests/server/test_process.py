@@ -259,8 +259,7 @@ def test_ctrl_c_at_once_after_another(environment: dict[str, str], tmp_path: Pat
 FORGETS = {
     "deleted": "class Object:\n    def __del__(self):\n        press()\nObject()",
     "weakly referenced": "class Object: pass\none = Object()\nreference = weakref.ref(one, lambda _: press())\ndel one",
-    "collected": "gc.callbacks.append(lambda phase, _: phase == 'start' and press())\n"
-    "gc.collect()\ngc.callbacks.clear()",
+    "collected": "gc.callbacks.append(lambda phase, _: (gc.callbacks.clear(), press()))\ngc.collect()",
     "called from C": "ctypes.CFUNCTYPE(None)(press)()",
 }
 
