@@ -124,7 +124,7 @@ def _compared(report: ParityReport) -> dict[str, Any]:
         "checkpoint_id": report.checkpoint_id,
         "verdict": report.verdict,
         "line": report.line,
-        "differs": [] if report.explanation is None else list(report.explanation.sentences),
+        "differs": list(report.differs),
         "worst": max((kind.worst for kind in compared), default=None),
         "kinds": len(compared),
         "kinds_apart": sum(is_apart(kind) for kind in compared),

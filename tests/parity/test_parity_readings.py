@@ -56,6 +56,8 @@ def test_every_alternative_reads_some_text_otherwise(served_checkpoint: Checkpoi
         "strips newlines at the ends of texts",
         "writes newlines as CR LF",
         "strips accents",
+        "strips combining characters (NFD)",
+        "strips combining characters (NFKD)",
         "normalises Unicode to NFC",
         "normalises Unicode to NFD",
         "drops zero characters",

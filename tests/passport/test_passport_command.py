@@ -29,7 +29,7 @@ def test_a_passport_is_written_and_verified(passed_folder: Path, passed: Checkpo
     code, said, told = typed(tmp_path, "passport", str(passed_folder))
     assert code == 0, told
     assert said.startswith("passport.json: ")
-    assert "22 kinds, 32 dimensions, normalised" in said
+    assert "24 kinds, 32 dimensions, normalised" in said
     with serving(Served(faithful(passed))) as address:
         code, said, told = typed(tmp_path, "verify", "passport.json", "--with", address, "--out", "page.html")
         assert code == 0, said + told
@@ -46,7 +46,7 @@ def test_a_passport_is_written_and_verified(passed_folder: Path, passed: Checkpo
     assert code == 1
     found = json.loads(said)
     assert found["verdict"] == "another function"
-    assert len(found["differing"]) == 22
+    assert len(found["differing"]) == 24
     assert "other weights" in found["probable"]
     code, said, _ = typed(tmp_path, "verify", "passport.json", "--with", str(passed_folder), "--with-dtype", "bfloat16")
     assert code == 0

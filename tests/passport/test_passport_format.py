@@ -17,6 +17,7 @@ import pytest
 import embaudit
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
 from embaudit.checkpoint.tokenizer import NO_LIMIT
+from embaudit.comparisons.parity.texts import ROLES
 from embaudit.comparisons.passport.canaries import PURPOSES, canary_texts
 from embaudit.comparisons.passport.file import read_passport, write_passport
 from embaudit.comparisons.passport.make import make_passport
@@ -34,7 +35,13 @@ def test_a_passport_is_read_as_it_was_written(tiny_passport: Passport, passport_
 
 def test_its_vectors_are_the_checkpoints(passed: Checkpoint, passport_file: Path) -> None:
     canaries = json.loads(passport_file.read_text(encoding="utf-8"))["canaries"]
-    expected = Encoder(passed).encode_texts([one["text"] for one in canaries])
+    by_kind: dict[str, list[str]] = {}
+    for one in canaries:
+        by_kind.setdefault(one["kind"], []).append(one["text"])
+    texts = [text for kind, some in by_kind.items() if kind not in ROLES for text in some]
+    expected = [*Encoder(passed).encode_texts(texts)]
+    for kind, role in ROLES.items():
+        expected += [*Encoder(passed.reading(role)).encode_texts(by_kind[kind])]
     for one, row in zip(canaries, expected, strict=True):
         content = base64.b64decode(one["vector"])
         assert struct.unpack(f"<{passed.dimension}f", content) == tuple(row.tolist())

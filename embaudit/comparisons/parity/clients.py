@@ -14,6 +14,11 @@ def without_accents(text: str) -> str:
     return "".join(one for one in unicodedata.normalize("NFD", text) if unicodedata.category(one) != "Mn")
 
 
+def _uncombined(form: str) -> Callable[[str], str]:
+    """Decomposed, without what combines; it keeps marks of class 0 (of emoji), which ``without_accents`` drops."""
+    return lambda text: "".join(one for one in _normalised(form)(text) if not unicodedata.combining(one))
+
+
 def _without(*categories: str) -> Callable[[str], str]:
     """Without characters whose Unicode category begins so."""
     return lambda text: "".join(one for one in text if not unicodedata.category(one).startswith(categories))
@@ -50,6 +55,8 @@ TEXT_CHANGES: dict[str, Callable[[str], str]] = {
     # A text where a list of texts is expected is a list of characters.
     "reads the first character only": lambda text: text[:1],
     "strips accents": without_accents,
+    "strips combining characters (NFD)": _uncombined("NFD"),
+    "strips combining characters (NFKD)": _uncombined("NFKD"),
     "normalises Unicode to NFC": _normalised("NFC"),
     "normalises Unicode to NFD": _normalised("NFD"),
     "normalises Unicode to NFKC": _normalised("NFKC"),

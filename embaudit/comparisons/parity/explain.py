@@ -19,6 +19,7 @@ from embaudit.comparisons.parity.cuts import likely_cuts
 from embaudit.comparisons.parity.foreign import untried
 from embaudit.comparisons.parity.forms import Form, forms_of
 from embaudit.comparisons.parity.readings import Reading, Windows, alternatives, declared, uncut, whole_alternatives
+from embaudit.comparisons.parity.texts import spread
 from embaudit.comparisons.parity.vectors import Maker, Making
 
 # By kind.
@@ -209,7 +210,7 @@ def _chosen(texts: Texts, theirs: Vectors) -> tuple[list[str], np.ndarray]:
     """A few texts of each kind that have a vector, evenly spread."""
     chosen, rows = [], []
     for kind, some in texts.items():
-        places = _spread(np.flatnonzero(np.isfinite(theirs[kind]).all(axis=1)), TEXTS_PER_KIND)
+        places = spread(np.flatnonzero(np.isfinite(theirs[kind]).all(axis=1)), TEXTS_PER_KIND)
         for place in places:
             chosen.append(some[place])
             rows.append(theirs[kind][place])
@@ -218,7 +219,7 @@ def _chosen(texts: Texts, theirs: Vectors) -> tuple[list[str], np.ndarray]:
 
 def _nearer(maker: Maker, way: _Way, texts: Sequence[str], wanted: np.ndarray, form: Form) -> list[Reading]:
     """Alternatives that bring texts nearer that are far off: the shortest two, then some more."""
-    far = _spread(np.flatnonzero(~(way.distances <= LEFT)), TRIED)
+    far = spread(np.flatnonzero(~(way.distances <= LEFT)), TRIED)
     by_length = far[np.argsort([len(texts[place]) for place in far], kind="stable")]
     readings = list(alternatives(way.reading))
     if way.matched <= MATCHED_AT_MOST * len(texts):
@@ -242,11 +243,6 @@ def _tried(
 ) -> list[_Way]:
     """The best ways of readings on some of the texts."""
     return _best_of_each(maker, list(readings), [texts[place] for place in places], wanted[places], form)
-
-
-def _spread(places: np.ndarray, most: int) -> np.ndarray:
-    """At most so many of them, evenly spread."""
-    return places[np.unique(np.linspace(0, len(places) - 1, most).astype(int))] if len(places) else places
 
 
 def _told(maker: Maker, best: _Way, texts: Texts, theirs: Vectors, form: Form) -> Explanation:

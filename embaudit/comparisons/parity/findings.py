@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from embaudit.comparisons.parity.asking import AskedOtherwise
 from embaudit.comparisons.parity.compare import HALF_LENGTH, LEFT, SAME, SAME_LENGTH, KindDifference, rounds_as_half
+from embaudit.comparisons.parity.texts import ROLES
 from embaudit.finding import Finding, Level
 from embaudit.shown import quoted
 
@@ -40,6 +41,7 @@ def findings_of(
     explanation: Explanation | None,
     asked: Sequence[AskedOtherwise],
     known: str = "checkpoint",
+    in_roles: Mapping[str, Explanation] | None = None,
 ) -> Iterator[Finding]:
     """Problems where the other is another function, and what else to know before it is relied on.
 
@@ -49,18 +51,28 @@ def findings_of(
         explanation: None if nothing was to be explained.
         asked: the other asked in other ways.
         known: what it is held against: a checkpoint, an endpoint …
+        in_roles: what explains texts that are asked for as queries, or as documents.
     """
     # Where the same text gets another vector the next time, nothing else can be explained.
     yield from (finding_of_asking(one) for one in asked if not one.is_repeatable)
-    yield from _difference(kinds, dimensions, explanation, known)
+    yield from _difference(kinds, dimensions, explanation, known, in_roles or {})
     if dimensions[0] == dimensions[1]:
         yield from (finding for kind in kinds if (finding := _not_finite(kind)) is not None)
-    yield from (finding for kind in kinds if (finding := _no_vector(kind, known)) is not None)
+    # What is refused anyway is refused as a query, too, and said once.
+    refused = {kind.texts[place] for kind in kinds if kind.kind not in ROLES for place in kind.failures}
+    for kind in kinds:
+        finding = _no_vector(kind, known, refused if kind.kind in ROLES else frozenset())
+        if finding is not None:
+            yield finding
     yield from (finding_of_asking(one) for one in asked if one.is_repeatable)
 
 
 def _difference(
-    kinds: Sequence[KindDifference], dimensions: tuple[int, int], explanation: Explanation | None, known: str
+    kinds: Sequence[KindDifference],
+    dimensions: tuple[int, int],
+    explanation: Explanation | None,
+    known: str,
+    in_roles: Mapping[str, Explanation],
 ) -> Iterator[Finding]:
     """How far the vectors of texts asked alone are apart, and why."""
     apart = [kind for kind in kinds if is_apart(kind)]
@@ -84,11 +96,15 @@ def _difference(
         )
     else:
         meaning, advice = OF_A_CHECKPOINT if known == "checkpoint" else OF_OTHERS
+        plainly = None if explanation is None else explanation.sentences
+        alone = {role: one for role, one in in_roles.items() if one.sentences != plainly}
+        because = "".join(_because(one, f"Asked for {asked_for(role)}, ") for role, one in alone.items())
+        not_tried = dict.fromkeys(filter(None, map(_not_tried, (explanation, *alone.values()))))
         yield Finding(
             "problem",
-            f"{_how_apart(apart, compared, dimensions, known)}{_because(explanation)}.",
+            f"{_how_apart(apart, compared, dimensions, known)}{_because(explanation)}{because}.",
             meaning,
-            f"{advice}{_not_tried(explanation)}",
+            f"{advice}{''.join(not_tried)}",
             "another_function",
             worst if compared else None,
         )
@@ -110,24 +126,34 @@ def _how_apart(
     return f"Other vectors for {where} (1 − cosine up to {most.worst:.2g}, for {quoted(most.worst_text)})"
 
 
-def _because(explanation: Explanation | None) -> str:
-    """The explanation as further sentences, without the last full stop; empty if none was looked for."""
+def asked_for(role: str) -> str:
+    """Queries, or documents."""
+    return role.removeprefix("as ")
+
+
+def _because(explanation: Explanation | None, where: str = "") -> str:
+    """The explanation as further sentences, without the last full stop; empty if none was looked for.
+
+    Args:
+        where: of which texts it is, as the beginning of a sentence; empty for all.
+    """
     if explanation is None:
         return ""
     if not explanation.sentences:
-        return ". No way to use the checkpoint that was tried gives such vectors"
+        return f". {where}{'no' if where else 'No'} way to use the checkpoint that was tried gives such vectors"
+    it = f"{where}it" if where else "It"
     because = "; it ".join(explanation.sentences)
     if explanation.is_complete:
         rounded = ", no more than half precision rounds" if explanation.is_rounded else ""
         return (
-            f". It {because}: so used, the checkpoint gives its vectors (1 − cosine at most "
+            f". {it} {because}: so used, the checkpoint gives its vectors (1 − cosine at most "
             f"{explanation.worst:.1e}{rounded})"
         )
     rest = {kind: value for kind, value in explanation.left.items() if value > LEFT}
     kinds = sorted(rest, key=lambda kind: -rest[kind])
     others = f" and {len(kinds) - NAMED} more kinds" if len(kinds) > NAMED else ""
     left = f"leaves 1 − cosine up to {max(rest.values()):.2g} on {', '.join(kinds[:NAMED])}{others}" if rest else ""
-    return f". Closest: it {because}, which {left}"
+    return f". Closest: {it[0].lower()}{it[1:]} {because}, which {left}"
 
 
 def _not_tried(explanation: Explanation | None) -> str:
@@ -153,12 +179,16 @@ def _not_finite(kind: KindDifference) -> Finding | None:
     )
 
 
-def _no_vector(kind: KindDifference, known: str) -> Finding | None:
+def _no_vector(kind: KindDifference, known: str, said: Collection[str]) -> Finding | None:
     """Texts that the other refuses or fails on. Many servers refuse texts that are empty or too long, and say so.
 
-    None if there are none to which the checkpoint itself gives a vector.
+    None if there are none to which the checkpoint itself gives a vector, besides those of which it is said.
     """
-    failures = {place: reason for place, reason in kind.failures.items() if kind.is_known[place]}
+    failures = {
+        place: reason
+        for place, reason in kind.failures.items()
+        if kind.is_known[place] and kind.texts[place] not in said
+    }
     if not failures:
         return None
     place, reason = next(iter(failures.items()))

@@ -30,8 +30,7 @@ def _sections(report: ParityReport) -> Iterator[Section]:
 
 
 def _by_kind(report: ParityReport) -> Table:
-    explanation = report.explanation
-    has_explanation = explanation is not None and bool(explanation.sentences)
+    has_explanation = bool(report.differs)
     columns = [
         Column("kind"),
         Column("texts", ","),
@@ -42,7 +41,7 @@ def _by_kind(report: ParityReport) -> Table:
     ]
     rows: list[tuple[Value, ...]] = []
     for kind in sorted(report.kinds, key=lambda kind: -np.nan_to_num(kind.worst, nan=np.inf)):
-        left = [_small(explanation.left[kind.kind])] if has_explanation and explanation is not None else []
+        left = [_small(report.left_on(kind.kind))] if has_explanation else []
         shown = quoted(kind.worst_text)
         rows.append((kind.kind, len(kind.texts), _small(kind.median), _small(kind.worst), shown, *left))
     return Table(tuple(columns), rows)

@@ -11,7 +11,7 @@ import numpy as np
 
 from embaudit.comparisons.parity.asking import AskedOtherwise, ask_otherwise
 from embaudit.comparisons.parity.compare import KindDifference, compare_kind, rounding_of
-from embaudit.comparisons.parity.findings import ROUNDED, findings_of, is_apart, is_rounding
+from embaudit.comparisons.parity.findings import ROUNDED, asked_for, findings_of, is_apart, is_rounding
 from embaudit.comparisons.parity.page import parity_page
 from embaudit.comparisons.parity.texts import ROLES, texts_by_kind
 from embaudit.comparisons.report import Report
@@ -39,7 +39,8 @@ class ParityReport(Report):
         inside: whether the first one's inside is known: only then can a difference be explained.
         kinds: each text alone, by kind.
         asked: an endpoint asked in other ways.
-        explanation: None if there is nothing to explain.
+        explanation: of texts that are asked for as nothing in particular; None if there is nothing to explain.
+        in_roles: of those that are asked for as queries, or as documents.
         corpora: what both make of pairs and queries.
     """
 
@@ -56,6 +57,7 @@ class ParityReport(Report):
     kinds: tuple[KindDifference, ...]
     asked: tuple[AskedOtherwise, ...] = ()
     explanation: Explanation | None = None
+    in_roles: Mapping[str, Explanation] = field(default_factory=dict)
     corpora: tuple[CorpusDifference, ...] = ()
     dimensions: tuple[int, int] = (0, 0)
     seconds: float = 0.0
@@ -82,6 +84,19 @@ class ParityReport(Report):
         return f"Another function: {cause.sentence[0].lower()}{cause.sentence[1:]}"
 
     @property
+    def differs(self) -> tuple[str, ...]:
+        """What explains the difference, each as the end of "it …"; of queries or documents alone behind that word."""
+        plainly = () if self.explanation is None else self.explanation.sentences
+        alone = {role: one.sentences for role, one in self.in_roles.items() if one.sentences != plainly}
+        return (*plainly, *(f"{asked_for(role)}: {said}" for role, some in alone.items() for said in some))
+
+    def left_on(self, kind: str) -> float:
+        """The largest 1 − cosine that the explanation leaves on a kind; NaN if it has none."""
+        if kind in self.in_roles:
+            return self.in_roles[kind].worst
+        return float("nan") if self.explanation is None else self.explanation.left.get(kind, float("nan"))
+
+    @property
     def is_rounded(self) -> bool:
         """Whether they differ by no more, and everywhere by about as much, as half precision rounds."""
         return any(finding.name == ROUNDED for finding in self.findings)
@@ -98,6 +113,7 @@ class ParityReport(Report):
             "line": self.line,
             "dimensions": list(self.dimensions),
             "explanation": None if self.explanation is None else self.explanation.as_json(),
+            "in_roles": {role: one.as_json() for role, one in self.in_roles.items()},
             "findings": [vars(finding) for finding in self.by_level()],
             "kinds": [kind.as_json() for kind in self.kinds],
             "asked": [asked.as_json() for asked in self.asked],
@@ -126,6 +142,7 @@ def compare_with(
     # A passport is verified with what else is here, and without torch.
     from embaudit.comparisons.parity.corpora import compare_on
     from embaudit.comparisons.parity.explain import explain
+    from embaudit.comparisons.parity.roles import explain_roles
 
     start = time.monotonic()
     known, other = (second, first) if first.checkpoint is None and second.checkpoint is not None else (first, second)
@@ -143,8 +160,10 @@ def compare_with(
         progress("the same texts in other ways")
         batch, alone = _batch(texts, theirs)
         asked = tuple(ask_otherwise(other, checkpoint, batch, alone, rounding_of(kinds))) if batch else ()
-    is_different = dimensions[0] != dimensions[1] or (any(is_apart(kind) for kind in kinds) and not is_rounding(kinds))
-    explanation = None
+    apart = [] if is_rounding(kinds) else [kind for kind in kinds if is_apart(kind)]
+    is_different = dimensions[0] != dimensions[1] or bool(apart)
+    explanation: Explanation | None = None
+    in_roles: dict[str, Explanation] = {}
     failed: tuple[Finding, ...] = ()
     # What is another vector the next time is not explained by one reading.
     is_steady = all(one.is_repeatable for one in asked)
@@ -152,7 +171,10 @@ def compare_with(
         progress("what explains the difference")
         try:
             plainly = {kind: some for kind, some in texts.items() if kind not in ROLES}
-            explanation = explain(checkpoint, plainly, {kind: theirs[kind].vectors for kind in plainly})
+            vectors = {kind: answers.vectors for kind, answers in theirs.items()}
+            if not apart or any(kind.kind in plainly for kind in apart):
+                explanation = explain(checkpoint, plainly, {kind: vectors[kind] for kind in plainly})
+            in_roles = explain_roles(checkpoint, texts, apart, vectors, explanation)
         except Exception as error:  # a model of a stranger, used as nobody uses it, may raise anything
             reason = f"The search for the reason failed: {one_line(error)}"
             failed = (Finding("not measured", reason, name="explanation"),)
@@ -166,9 +188,13 @@ def compare_with(
         kinds=kinds,
         asked=asked,
         explanation=explanation,
+        in_roles=in_roles,
         corpora=corpora,
         dimensions=(dimensions[0], dimensions[1]),
-        findings=(*findings_of(kinds, (dimensions[0], dimensions[1]), explanation, asked, known.kind), *failed),
+        findings=(
+            *findings_of(kinds, (dimensions[0], dimensions[1]), explanation, asked, known.kind, in_roles),
+            *failed,
+        ),
         seconds=time.monotonic() - start,
         requests=known.requests + other.requests,
     )
@@ -177,7 +203,7 @@ def compare_with(
 def asked_alone(
     function: EmbeddingFunction, texts: Mapping[str, Sequence[str]], at_once: int = 1
 ) -> dict[str, Answers]:
-    """A function's vectors of each text by itself, by kind."""
+    """A function's vectors of each text by itself, by kind, in the order of the texts."""
     found: dict[str, Answers] = {
         kind: function.encode(some, ROLES[kind], most=1, at_once=at_once)
         for kind, some in texts.items()
@@ -191,7 +217,7 @@ def asked_alone(
         failures = {place - start: answers.failures[place] for place in places if place in answers.failures}
         found[kind] = Answers(answers.vectors[start : start + len(some)], failures)
         start += len(some)
-    return found
+    return {kind: found[kind] for kind in texts}
 
 
 def _batch(texts: Mapping[str, Sequence[str]], theirs: Mapping[str, Answers]) -> tuple[list[str], np.ndarray]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 
+import numpy as np
+
 from embaudit.checkpoint import Checkpoint, TextKind
 from embaudit.checkpoint.hard_texts import KINDS, WORDS, long_text
 from embaudit.checkpoint.tokenizer import NO_LIMIT
@@ -25,9 +27,11 @@ LONGEST_TRIED = 1_024
 # Where nobody's tokens can be counted: most tokenizers make a token or two of a word, so that texts end on both sides
 # of the usual limits.
 LENGTHS_IN_WORDS = (20, 50, 80, 100, 120, 150, 200, 260, 340, 420, 520, 700)
-# Kinds whose texts are asked for as something, where both functions tell roles apart.
+# Kinds whose texts are asked for as something, where both functions tell roles apart: some of every other kind, since a
+# client may do to queries alone what others do to all texts. Nobody asks for a query without a word.
 ROLES: dict[str, TextKind] = {"as queries": "query", "as documents": "document"}
-IN_ROLES = (*KINDS["plain"], *KINDS["capitals"])
+IN_ROLES_PER_KIND = 3
+NOT_IN_ROLES = ("blank", "empty")
 FILLERS = ("old", "a", "1", ".")
 # Of another length in characters than WORDS: limits in tokens, words and characters are told apart by them.
 SHORT_WORDS = ("to", "an", "of", "is", "by", "on", "it", "we", "as", "no")
@@ -40,7 +44,21 @@ def texts_by_kind(checkpoint: Checkpoint | None, *, in_roles: bool = False) -> d
         in_roles: with some that are asked for as queries and as documents (``ROLES``).
     """
     long = dict(_long(checkpoint)) if checkpoint is not None else {"lengths": tuple(map(long_text, LENGTHS_IN_WORDS))}
-    return {**KINDS, **MORE_KINDS, **long, **(dict.fromkeys(ROLES, IN_ROLES) if in_roles else {})}
+    kinds = {**KINDS, **MORE_KINDS, **long}
+    if not in_roles:
+        return kinds
+    some = dict.fromkeys(
+        texts[place]
+        for kind, texts in kinds.items()
+        if kind not in NOT_IN_ROLES
+        for place in spread(np.arange(len(texts)), IN_ROLES_PER_KIND)
+    )
+    return {**kinds, **dict.fromkeys(ROLES, tuple(some))}
+
+
+def spread(places: np.ndarray, most: int) -> np.ndarray:
+    """At most so many of them, evenly spread."""
+    return places[np.unique(np.linspace(0, len(places) - 1, most).astype(int))] if len(places) else places
 
 
 def _long(checkpoint: Checkpoint) -> Iterator[tuple[str, tuple[str, ...]]]:

@@ -13,6 +13,8 @@ from embaudit.comparisons.parity.texts import (
     LENGTHS_IN_WORDS,
     LONGEST_TRIED,
     MORE_KINDS,
+    NOT_IN_ROLES,
+    ROLES,
     USUAL_LIMITS,
     text_of,
 )
@@ -39,6 +41,7 @@ PURPOSES = {
     "accents in words": "accents that are stripped or kept in ordinary words",
     "prompts in texts": "prompts that are added, stripped, or added twice",
 }
+OF_A_ROLE = "what only queries or only documents get: a prompt, or a step of the client"
 # Used where a checkpoint declares none.
 USUAL_PROMPTS = {"query": "query: ", "document": "passage: "}
 ASKED = {"query": "where is the old bridge", "document": "The old bridge stands in the north of the town."}
@@ -52,8 +55,12 @@ class CanaryText:
     purpose: str
 
 
-def canary_texts(checkpoint: Checkpoint | None) -> list[CanaryText]:
-    """Some 55 distinct texts; long ones are made to the checkpoint's own limit in tokens, else in words."""
+def canary_texts(checkpoint: Checkpoint | None, *, in_roles: bool = False) -> list[CanaryText]:
+    """Some 55 distinct texts; long ones are made to the checkpoint's own limit in tokens, else in words.
+
+    Args:
+        in_roles: with the first of each kind once more as a query, and as a document.
+    """
     prompts = checkpoint.recipe.prompts if checkpoint is not None else NO_PROMPTS
     own = {"query": prompts.query, "document": prompts.document}
     kinds = {
@@ -64,7 +71,12 @@ def canary_texts(checkpoint: Checkpoint | None) -> list[CanaryText]:
     short = [CanaryText(kind, text, PURPOSES[kind]) for kind, texts in kinds.items() for text in texts]
     found = {one.text: one for one in [*_long(checkpoint), *short]}
     order = [*kinds, "lengths", "at the limit", "beyond the limit"]
-    return sorted(found.values(), key=lambda one: order.index(one.kind))
+    canaries = sorted(found.values(), key=lambda one: order.index(one.kind))
+    if not in_roles:
+        return canaries
+    first = {one.kind: one.text for one in reversed(canaries) if one.kind not in NOT_IN_ROLES}
+    asked = [CanaryText(role, text, OF_A_ROLE) for role in ROLES for text in reversed(first.values())]
+    return [*canaries, *asked]
 
 
 def _long(checkpoint: Checkpoint | None) -> Iterator[CanaryText]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from embaudit.checkpoint import Checkpoint, LoadOptions
 from embaudit.checkpoint.tokenizer import NO_LIMIT
+from embaudit.comparisons.parity.parity import asked_alone
 from embaudit.comparisons.passport.canaries import canary_texts
 from embaudit.comparisons.passport.passport import (
     Canary,
@@ -37,8 +38,11 @@ def make_passport(function: EmbeddingFunction, options: LoadOptions = AS_DECLARE
         MeasureError: if it gives no canary a vector.
     """
     checkpoint = function.checkpoint
-    texts = canary_texts(checkpoint)
-    rows = function.encode([one.text for one in texts], most=1).vectors
+    texts = canary_texts(checkpoint, in_roles=function.tells_roles_apart)
+    by_kind: dict[str, list[str]] = {}
+    for one in texts:
+        by_kind.setdefault(one.kind, []).append(one.text)
+    rows = np.concatenate([answers.vectors for answers in asked_alone(function, by_kind).values()])
     lengths = np.linalg.norm(rows.astype(np.float64), axis=1)
     kept = np.flatnonzero(np.isfinite(lengths) & (lengths > 0))
     if not len(kept):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final, Literal, Self
 
 import numpy as np
@@ -83,7 +83,7 @@ class Tolerances(PassportPart):
 class Canary(PassportPart):
     """One text and its vector."""
 
-    kind: str
+    kind: str = Field(description="Those “as queries” and “as documents” are asked for as such, others as texts.")
     text: str
     purpose: str = Field(description="What breaks on this text.")
     tokens: int = Field(ge=0, description="As many tokens, or words, as would be read if nothing were cut.")
@@ -120,6 +120,10 @@ class Passport(PassportPart):
             if not np.isfinite(numbers).all() or not numbers.any():
                 raise ValueError(f"the vector of canary {place} has NaN or is zero")
         return self
+
+    def without(self, kinds: Collection[str]) -> Passport:
+        """The passport without the canaries of some kinds."""
+        return self.model_copy(update={"canaries": tuple(one for one in self.canaries if one.kind not in kinds)})
 
     @property
     def kinds(self) -> dict[str, list[Canary]]:

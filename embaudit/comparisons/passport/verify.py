@@ -27,6 +27,7 @@ from embaudit.comparisons.parity.compare import (
 from embaudit.comparisons.parity.findings import findings_of, is_apart, is_rounding
 from embaudit.comparisons.parity.forms import forms_of
 from embaudit.comparisons.parity.parity import ParityReport, asked_alone
+from embaudit.comparisons.parity.texts import ROLES
 from embaudit.comparisons.passport.page import passport_page
 from embaudit.comparisons.passport.passport import Passport
 from embaudit.comparisons.passport.pattern import probable_cause
@@ -47,7 +48,7 @@ ANOTHER = "another_function"
 
 @dataclass(frozen=True, kw_only=True)
 class PassportReport(ParityReport):
-    """What came of a verification; of a comparison's fields, ``explanation`` and ``corpora`` stay empty.
+    """What came of a verification; of a comparison's fields, explanations and ``corpora`` stay empty.
 
     Attributes:
         passport: what the other was held against.
@@ -64,7 +65,7 @@ class PassportReport(ParityReport):
 
     def as_json(self) -> dict[str, Any]:
         content = super().as_json()
-        for name in ("explanation", "corpora"):
+        for name in ("explanation", "in_roles", "corpora"):
             del content[name]
         return content | {"differing": list(self.differing), "probable": self.probable}
 
@@ -76,6 +77,17 @@ def verify_with(passport: Passport, other: EmbeddingFunction) -> PassportReport:
         EmbauditError: if it gives no vectors at all.
     """
     start = time.monotonic()
+    untold: list[Finding] = []
+    if not other.takes_roles and ROLES.keys() & passport.kinds.keys():
+        passport = passport.without(ROLES)
+        untold.append(
+            Finding(
+                "not measured",
+                "It is asked for texts alone, so what queries and documents get as such was not compared.",
+                advice="Put the prompts before them that the passport names: reading.prompts.",
+                name="roles",
+            )
+        )
     theirs, asked = _asked(passport, other)
     kinds = _compared(passport, theirs)
     dimensions = passport.reading.dimension, next(iter(theirs.values())).vectors.shape[1]
@@ -91,9 +103,12 @@ def verify_with(passport: Passport, other: EmbeddingFunction) -> PassportReport:
         dimensions=dimensions,
         seconds=time.monotonic() - start,
         requests=other.requests,
-        findings=tuple(
-            _told(finding, probable, _command(passport, other.typed))
-            for finding in findings_of(kinds, dimensions, None, asked, "passport")
+        findings=(
+            *(
+                _told(finding, probable, _command(passport, other.typed))
+                for finding in findings_of(kinds, dimensions, None, asked, "passport")
+            ),
+            *untold,
         ),
         passport=passport,
         differing=tuple(_differing(kinds, dimensions)),
@@ -169,7 +184,7 @@ def _is_off(kind: KindDifference) -> bool:
 def _batch(passport: Passport, theirs: Mapping[str, Answers]) -> dict[str, np.ndarray]:
     """Of each kind the longest of the short canaries that have a vector alone, and that."""
     chosen: dict[str, np.ndarray] = {}
-    for kind, some in passport.kinds.items():
+    for kind, some in passport.without(ROLES).kinds.items():
         vectors = theirs[kind].vectors
         short = [
             place
@@ -195,6 +210,11 @@ def _differing(kinds: Sequence[KindDifference], dimensions: tuple[int, int]) -> 
 
 def _probable(passport: Passport, kinds: Sequence[KindDifference], theirs: Mapping[str, Answers]) -> str:
     """What the differences have in common, as a sentence; empty if nothing."""
+    moved = [kind.kind for kind in kinds if is_apart(kind)]
+    if moved and ROLES.keys() >= set(moved):
+        return f"Only what is asked for {' and '.join(moved)} differs: probably a prompt, or a step of the client."
+    passport, kinds = passport.without(ROLES), [kind for kind in kinds if kind.kind not in ROLES]
+    theirs = {kind.kind: theirs[kind.kind] for kind in kinds}
     canaries = [canary for some in passport.kinds.values() for canary in some]
     ours, given = np.array([canary.numbers for canary in canaries]), _every(theirs).vectors
     width = given.shape[1]
