@@ -15,7 +15,9 @@ import numpy as np
 import pytest
 
 import embaudit
+from embaudit.chart import Chart
 from embaudit.comparisons.search.curve import TriedSetting, least_change
+from embaudit.comparisons.search.page import search_page
 from embaudit.comparisons.search.recall import MeanShare
 from embaudit.comparisons.search.report import SearchReport, look_at_search
 from embaudit.errors import CorpusError
@@ -108,6 +110,25 @@ def test_the_least_change_of_a_setting_that_is_enough_is_said(tmp_path: Path) ->
     enough = [one for one in report.tried if one.recall.value >= 0.9]
     assert recall.advice.startswith(f"nprobe {min(one.settings['nprobe'] for one in enough)} finds ")
     assert [one.settings["nprobe"] for one in report.tried] == sorted(one.settings["nprobe"] for one in report.tried)
+
+
+def test_its_chart_has_every_setting_with_its_interval_and_the_present_one(tmp_path: Path) -> None:
+    report = looked_at(built("IVF256,Flat", VECTORS), tmp_path, recall=0.9)
+    parts = (part for section in search_page(report).sections for part in section.parts)
+    (panel,) = next(part for part in parts if isinstance(part, Chart)).panels
+    goal, bars, line, points, now = (layer.marks for layer in panel.layers)
+    tried = sorted(report.tried, key=lambda one: one.times)
+    assert [mark.y for mark in goal] == [0.9]
+    assert [(mark.x, mark.y, mark.y2) for mark in bars] == [
+        (one.times, one.recall.low, one.recall.high) for one in tried
+    ]
+    assert list(line) == list(points)
+    assert [(mark.x, mark.y) for mark in points] == [(one.times, one.recall.value) for one in tried]
+    assert all(
+        mark.label.startswith(f"{one.shown}: {one.recall.value:.3f}") for mark, one in zip(line, tried, strict=True)
+    )
+    assert [(mark.x, mark.y) for mark in now] == [(1.0, report.tried[0].recall.value)]
+    assert "nprobe 1:" in now[0].label
 
 
 def test_of_one_dial_the_least_that_is_enough_is_advised_however_long_it_took() -> None:

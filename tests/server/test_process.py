@@ -55,7 +55,7 @@ def is_quiet(result: subprocess.CompletedProcess[str]) -> None:
     assert "Exception ignored" not in result.stderr, result.stderr
 
 
-QUERY = "embaudit query 'SELECT range AS n FROM range(200000)' --format csv"
+QUERY = "embaudit query 'SELECT range AS n FROM range(20000)' --format csv"
 
 
 @pytest.mark.parametrize(

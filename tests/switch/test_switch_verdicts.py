@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 
+from embaudit.chart import Chart
 from embaudit.comparisons.switch.cut_offs import ScaledPairs, default_cut_off, transfer, transfer_cut_offs
 from embaudit.comparisons.switch.material import OldAndNew, SwitchedPairs, SwitchedSearch, search_of_vectors
 from embaudit.comparisons.switch.page import switch_page
@@ -243,3 +244,33 @@ def test_a_search_is_of_one_form() -> None:
     assert isinstance(search, SwitchedSearch)
     assert search.asks_itself
     assert not search.is_judged
+
+
+def charts_of(report: SwitchReport) -> dict[str, Chart]:
+    parts = (part for section in switch_page(report).sections for part in section.parts)
+    return {part.title: part for part in parts if isinstance(part, Chart)}
+
+
+def test_its_charts_show_every_query_and_the_pairs_beside_both_cut_offs() -> None:
+    report = reported(offset, thresholds=(0.3,))
+    charts = charts_of(report)
+    assert set(charts) == {"How many of a query's first ten stay", *(f"The scale, {one.name}" for one in report.scales)}
+
+    (panel,) = charts["How many of a query's first ten stay"].panels
+    bars = {(bar.x + bar.x2) / 2: bar.y2 for bar in panel.layers[0].marks}  # type: ignore[operator]
+    tens = [round(10 * share) for share in report.searches[0].overlaps]
+    assert bars == {ten: tens.count(ten) for ten in set(tens)}
+    assert all(
+        f"{int(ten)} of 10 the same: {count}" in [bar.label for bar in panel.layers[0].marks]
+        for ten, count in bars.items()
+    )
+
+    scale = report.scales[0]
+    (panel,) = charts[f"The scale, {scale.name}"].panels
+    shown = {(mark.series, mark.x, mark.y) for layer in panel.layers if layer.kind == "point" for mark in layer.marks}
+    kinds = np.where(scale.is_matching, "matching", np.where(scale.is_unrelated, "unrelated", "between"))
+    assert shown == {(str(kind), float(x), float(y)) for kind, x, y in zip(kinds, scale.old, scale.new, strict=True)}
+    moved = next(one for one in report.cut_offs if one.name == scale.name)
+    lines = [mark for layer in panel.layers if layer.kind == "rule" for mark in layer.marks]
+    assert [(line.x, line.y) for line in lines] == [(moved.old, None), (None, moved.new.value)]
+    assert moved.new.value == pytest.approx((moved.old + 0.64) / 1.64, abs=0.02)
