@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from pydantic import BaseModel, ConfigDict
 
 from embaudit.checkpoint import Checkpoint, Encoder, TextKind, load_checkpoint
-from embaudit.errors import CheckpointError, NotMeasurable
+from embaudit.errors import CheckpointError, NotMeasurable, is_out_of_memory
 from embaudit.keys import content_key
 from embaudit.loading import Loading
 from embaudit.staging.stage import staged_path, write_rows
@@ -155,19 +155,19 @@ def schema_of(table: TableOf, schema: Schema | None = None) -> Schema | None:
 
 @contextmanager
 def in_full_precision(measure: str) -> Iterator[None]:
-    """Work in float32 that an audit can do without if the device is too small for it.
+    """Work in float32 that an audit can do without if the device, or the machine, is too small for it.
 
     Raises:
         NotMeasurable: if memory runs out.
     """
-    import torch
-
     try:
         yield
-    except torch.OutOfMemoryError as error:
+    except Exception as error:
+        if not is_out_of_memory(error):
+            raise
         raise NotMeasurable(
             f"the memory of this device is too small for {measure} in float32.",
-            next_step="Measure it on a larger device, or on the processor: --device cpu.",
+            next_step="Measure it on a larger one, or where there is more memory, on the processor: --device cpu.",
         ) from error
 
 

@@ -14,11 +14,23 @@ from embaudit.measures.quality.steps import checkpoint_quality
 from embaudit.steps.results import CheckpointSpec, checkpoint_of
 
 
-def test_what_does_not_fit_is_not_measured_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+# On the processor and on Apple's devices, torch has no class of its own for it.
+LACKS = [
+    torch.OutOfMemoryError("CUDA out of memory"),
+    RuntimeError("[enforce fail at alloc_cpu.cpp:121] DefaultCPUAllocator: can't allocate memory"),
+    RuntimeError("MPS backend out of memory (MPS allocated: 9.01 GB)"),
+    MemoryError(),
+]
+
+
+@pytest.mark.parametrize("lack", LACKS, ids=["CUDA", "CPU", "MPS", "Python"])
+def test_what_does_not_fit_is_not_measured_and_leaves_nothing(
+    lack: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = str(tiny_bert(tmp_path / "tiny"))
 
     def too_small(*_: object, **__: object) -> None:
-        raise torch.OutOfMemoryError("CUDA out of memory")
+        raise lack
 
     monkeypatch.setattr("embaudit.steps.results.load_checkpoint", too_small)
     checkpoint_of.cache_clear()
