@@ -13,7 +13,6 @@ from embaudit.measures.integrity.steps import checkpoint_integrity
 from embaudit.measures.quality.steps import checkpoint_quality
 from embaudit.steps.results import CheckpointSpec, checkpoint_of
 
-
 # On the processor and on Apple's devices, torch has no class of its own for it.
 LACKS = [
     torch.OutOfMemoryError("CUDA out of memory"),
