@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import comb, hypot
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from model_hub import ModelHub
 
+from embaudit.errors import CheckpointError
+from embaudit.gate import GateTripped
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.query import run_query
 from embaudit.watch.look import BASELINE
 from embaudit_flows.watch import watch
+from embaudit_flows.watch_audits import AuditEnd, in_this_process
 from embaudit_flows.watch_record import AuditsFailed, WatchOutcome
 
 Put = Callable[[Path, int], Path]
@@ -65,6 +69,42 @@ def outcomes(outcome: WatchOutcome) -> dict[str, str]:
 
 def audits(watcher: Watcher) -> list[tuple[Any, ...]]:
     return watcher.ask("SELECT audit_id, finished FROM audit WHERE status = 'published' ORDER BY finished")
+
+
+def test_what_is_new_is_audited_and_not_again(watcher: Watcher, put: Put) -> None:
+    put(watcher.folder / "model", 0)
+    watcher.write('[[folder]]\npath = "model"')
+    (first,) = watcher.watch().rows
+    assert (first.outcome, first.reason, [first.audit_id]) == ("audited", None, [row[0] for row in audits(watcher)])
+    (second,) = watcher.watch().rows
+    assert (second.outcome, second.audit_id) == ("seen", first.audit_id)
+
+
+def tripped(audit_id: str) -> GateTripped:
+    error = GateTripped("It tripped.")
+    error.audit = SimpleNamespace(audit_id=audit_id)
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "end"),
+    [
+        (tripped("a1"), AuditEnd(audit_id="a1")),
+        (GateTripped("It tripped."), AuditEnd(reason="It tripped.")),
+        (CheckpointError("No weights.", next_step="Put some there."), AuditEnd(reason="No weights.")),
+        (ValueError("two\n lines"), AuditEnd(reason="ValueError: two lines.")),
+    ],
+    ids=["gate", "gate without an audit", "expected", "a bug"],
+)
+def test_an_error_of_an_audit_is_its_reason_on_record(
+    error: Exception, end: AuditEnd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(request: object) -> None:
+        raise error
+
+    monkeypatch.setattr("embaudit_flows.audit.audit", fails)
+    monkeypatch.setattr("embaudit_flows.watch_audits._request", lambda finding, warehouse: None)
+    assert list(in_this_process(None)([object()])) == [end]  # type: ignore[list-item]
 
 
 @pytest.mark.slow

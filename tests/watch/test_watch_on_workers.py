@@ -9,19 +9,19 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from prefect.client.schemas.objects import FlowRun, State
 from test_watch_flow import Put, Watcher, audits, outcomes, watcher  # noqa: F401  (a fixture)
 
 from embaudit.errors import ServerError
 from embaudit_flows.watch_record import AuditsFailed
 
-pytestmark = pytest.mark.slow
 POOL = "for-watches"
 DEPLOYMENT = f"audit/{POOL}"
 
 
 @pytest.fixture
-def worker(command_environment: dict[str, str], tmp_path: Path) -> Iterator[None]:
-    """The audit's deployment in a pool of its own, and a worker that runs what is asked of it."""
+def deployed(home: Path) -> None:
+    """The audit's deployment in a pool of its own."""
     from prefect.client.orchestration import get_client
     from prefect.client.schemas.actions import WorkPoolCreate
     from prefect.exceptions import ObjectAlreadyExists
@@ -36,6 +36,11 @@ def worker(command_environment: dict[str, str], tmp_path: Path) -> Iterator[None
             work_pool_name=POOL,
             pull_steps=[],
         )
+
+
+@pytest.fixture
+def worker(deployed: None, command_environment: dict[str, str], tmp_path: Path) -> Iterator[None]:
+    """The deployment, and a worker that runs what is asked of it."""
     with (tmp_path / "worker.log").open("w") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "prefect", "worker", "start", "--pool", POOL],
@@ -51,17 +56,28 @@ def worker(command_environment: dict[str, str], tmp_path: Path) -> Iterator[None
             process.wait(60)
 
 
-def runs() -> list[str]:
-    """The names of all runs of the deployment."""
+def runs() -> list[FlowRun]:
+    """All runs of the deployment, the newest first."""
     from prefect.client.orchestration import get_client
     from prefect.client.schemas.filters import DeploymentFilter
+    from prefect.client.schemas.sorting import FlowRunSort
 
     with get_client(sync_client=True) as client:
         deployment = client.read_deployment_by_name(DEPLOYMENT)
-        found = client.read_flow_runs(deployment_filter=DeploymentFilter(id={"any_": [deployment.id]}))  # type: ignore[arg-type]
-    return [run.name for run in found]
+        return client.read_flow_runs(
+            deployment_filter=DeploymentFilter(id={"any_": [deployment.id]}),  # type: ignore[arg-type]
+            sort=FlowRunSort.EXPECTED_START_TIME_DESC,
+        )
 
 
+def end(run: FlowRun, state: State) -> None:
+    from prefect.client.orchestration import get_client
+
+    with get_client(sync_client=True) as client:
+        client.set_flow_run_state(run.id, state, force=True)
+
+
+@pytest.mark.slow
 @pytest.mark.usefixtures("worker")
 def test_audits_run_elsewhere_once_and_are_found_again(watcher: Watcher, put: Put) -> None:  # noqa: F811
     for name, seed in (("one", 0), ("two", 1), ("copy-of-two", 1)):
@@ -80,6 +96,7 @@ def test_audits_run_elsewhere_once_and_are_found_again(watcher: Watcher, put: Pu
     assert len(runs()) == before + 2
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("worker")
 def test_a_run_that_failed_is_tried_again_by_the_next_watch(watcher: Watcher, put: Put) -> None:  # noqa: F811
     put(watcher.folder / "model", 0)
@@ -91,6 +108,29 @@ def test_a_run_that_failed_is_tried_again_by_the_next_watch(watcher: Watcher, pu
             watcher.watch(deployment=DEPLOYMENT, timeout_seconds=1_800)
     texts.write_text("The river flows.\nStars burn.\nBees fly.\nIron rusts.\n")
     assert outcomes(watcher.watch(deployment=DEPLOYMENT, timeout_seconds=1_800)) == {"model": "audited"}
+
+
+@pytest.mark.usefixtures("deployed")
+def test_without_a_worker_runs_wait_are_found_again_and_are_started_anew_where_they_died(
+    watcher: Watcher,  # noqa: F811
+    put: Put,
+) -> None:
+    from prefect.states import Completed, Crashed
+
+    put(watcher.folder / "model", 0)
+    watcher.write('[[folder]]\npath = "model"')
+    before = len(runs())
+    for _ in range(2):
+        (row,) = watcher.watch(deployment=DEPLOYMENT, timeout_seconds=0).rows
+        assert (row.outcome, row.audit_id) == ("running", None)
+        assert "has not ended after 0 s; it goes on" in str(row.reason)
+    assert len(runs()) == before + 1, "it waits for a worker"
+
+    for count, state in enumerate([Crashed(message="its machine is gone"), Completed()], start=2):
+        end(runs()[0], state)
+        assert set(outcomes(watcher.watch(deployment=DEPLOYMENT, timeout_seconds=0)).values()) == {"running"}
+        assert len(runs()) == before + count, state.name
+    assert audits(watcher) == []
 
 
 @pytest.mark.usefixtures("home")
