@@ -48,8 +48,8 @@ def test_what_follows_from_findings(findings: list[Finding], kind: str, line: st
         (("no_better_than_words", "untrained_layers"), "untrained_layers"),
         (("untrained_layers", "letter_case"), "letter_case"),
         (("lost_in_layer", "better_pooling"), "better_pooling"),
-        (("something new", "collapsed"), "collapsed"),
-        (("something new",), "something new"),
+        (("something_new", "collapsed"), "collapsed"),
+        (("something_new",), "something_new"),
     ],
 )
 def test_the_cause_comes_first_whatever_ran_first(names: tuple[str, ...], cause: str) -> None:

@@ -129,8 +129,10 @@ def test_the_terminal_says_what_the_page_says(full_facts: dict[str, Any], capsys
 
 
 def test_an_audit_that_is_not_published_says_why_and_nothing_else(full_facts: dict[str, Any]) -> None:
-    page = audit_page({**full_facts, "status": "failed", "reason": "a check failed"})
-    assert page.findings == [Finding("problem", "This audit is failed, and nothing of it is published: a check failed")]
+    page = audit_page({**full_facts, "status": "failed", "reason": "a check failed."})
+    assert page.findings == [
+        Finding("problem", "This audit is failed, and nothing of it is published: a check failed.")
+    ]
     assert page.sections == []
     assert dict(page.identity)["audit"] == "a1"
 
@@ -155,7 +157,9 @@ def test_markup_and_control_codes_are_text_in_a_terminal(capsys: pytest.CaptureF
     shown = "[red]x[/red]\\x1b[31m"
     out = Console(width=200)
     table = Table([Column(hostile), Column("n", ".2f")], [(hostile, hostile)], hostile)
-    print_section(Section(hostile, [hostile, table, Finding("look", hostile, hostile)]), out)
+    print_section(
+        Section(hostile, [hostile, table, Finding("look", f"{hostile} is said.", f"{hostile} is meant.")]), out
+    )
     print_part(hostile, out)
     print_page(Page(hostile, [(hostile, hostile)], [], []))
     printed = capsys.readouterr().out
