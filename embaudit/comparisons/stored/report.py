@@ -18,6 +18,7 @@ from embaudit.comparisons.stored.every_row import ForeignRows
 from embaudit.comparisons.stored.findings import findings_against, findings_alone
 from embaudit.comparisons.stored.page import stored_page
 from embaudit.comparisons.stored.reasons import Reason
+from embaudit.comparisons.stored.roles import as_rows_were_built, finding_of_role
 from embaudit.comparisons.stored.sample import EXACT, SomeRows, joined, rows_of
 from embaudit.document import Page
 from embaudit.errors import EXIT_INTERRUPTED
@@ -158,6 +159,9 @@ def look_at(
             if function.checkpoint is None:
                 more = "then every row's" if every_row is not None else ""
                 say(cost_line(function, [text or "" for text in sample.texts], more, "document"))
+            function = as_rows_were_built(function, sample, index.rounded)
+            if (said := finding_of_role(function)) is not None:
+                findings.append(said)
             against, ours = measure_sample(function, sample, alone.profile.comparable, progress, index.rounded)
             known: list[Reason] = []
             if with_explanation and against.differs.any():
