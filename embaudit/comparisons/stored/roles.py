@@ -15,29 +15,39 @@ from embaudit.stores.store import Rounded
 
 # Rows that tell what all were encoded as.
 TOLD_BY = 64
+TRIED: tuple[TextKind, ...] = ("text", "document")
 PLURAL: dict[TextKind, str] = {"text": "texts that are neither", "query": "queries", "document": "documents"}
 
 
-def as_rows_were_built(function: EmbeddingFunction, sample: SomeRows, rounded: Rounded | None) -> EmbeddingFunction:
+def as_rows_were_built(
+    function: EmbeddingFunction, sample: SomeRows, rounded: Rounded | None, role: TextKind | None = None
+) -> EmbeddingFunction:
     """A checkpoint as the program used it that built an index: some encode rows plainly, some as documents.
 
     It matters where the checkpoint declares something to put before documents. Rows that lack it are told by the search
     for another use, and so are plain rows with it.
+
+    Args:
+        role: what they were encoded as, where other rows of the index have told.
     """
     if not isinstance(function, CheckpointFunction) or function.alike("document") == function.alike("text"):
         return function
+    if role is not None:
+        return function if role == "text" else function.read_as(role)
     some = sample.with_text
     some = some.at(np.arange(min(TOLD_BY, len(some))))
     texts = [text or "" for text in some.texts]
-    own: dict[TextKind, int] = {}
-    for role in ("text", "document"):
-        ours = encode_rows(function, texts, role=role)
+    fit: dict[TextKind, tuple[int, float]] = {}
+    for tried in TRIED:
+        ours = encode_rows(function, texts, role=tried)
         form = form_of_index(ours, some.vectors, rounded)
         if form is None or not len(some):
             return function
         distances = form.distance(ours, some.vectors)
-        own[role] = int((distances <= form.tolerance(distances)).sum())
-    return function.read_as("document") if own["document"] > own["text"] else function
+        # Of coarse codes no row may be near enough: then the nearer are.
+        own = int((distances <= form.tolerance(distances)).sum())
+        fit[tried] = own, -float(np.nan_to_num(distances, nan=2.0).mean())
+    return function.read_as("document") if fit["document"] > fit["text"] else function
 
 
 def finding_of_role(function: EmbeddingFunction) -> Finding | None:
