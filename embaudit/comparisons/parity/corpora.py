@@ -114,7 +114,7 @@ def _on_collection(
         return None
     # A document without a vector is found by no query.
     queries = len(collection.queries)
-    if any(not np.isfinite(rows).any() for rows in both):
+    if any(not np.isfinite(part).any() for rows in both for part in (rows[:queries], rows[queries:])):
         return None
     own, other = (of_all(np.nan_to_num(rows[:queries]), np.nan_to_num(rows[queries:])) for rows in both)
     scorer = CollectionScorer(collection)

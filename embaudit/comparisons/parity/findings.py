@@ -96,9 +96,9 @@ def _difference(
         sentence = f"Texts of {len(compared)} kinds get the same vectors (1 − cosine at most {worst:.1e})."
         yield Finding("ok", sentence, name="same_vectors", value=worst)
     elif has_one_dimension and not apart:
-        alone = [asked_for(kind.kind) for kind in rounded if kind.kind in ROLES]
-        is_all = len(alone) < len(rounded)
-        of = "Texts of all kinds" if is_all else f"What is asked for as {' and '.join(alone)}"
+        in_one_role = [asked_for(kind.kind) for kind in rounded if kind.kind in ROLES]
+        is_all = len(in_one_role) < len(rounded)
+        of = "Texts of all kinds" if is_all else f"What is asked for as {' and '.join(in_one_role)}"
         differ = "differ" if is_all else "differs"
         yield Finding(
             "look",

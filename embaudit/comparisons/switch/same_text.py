@@ -96,8 +96,8 @@ def _kinds(
             found.append(_kind(f"{QUERIES}{search.collection.name}", search.collection.queries, search.asked))
         elif search.as_queries is not None:
             # Documents ask for their neighbours as documents; what is done to queries shows in these.
-            texts = search.collection.documents[: len(search.as_queries.old)]
-            found.append(_kind(f"{QUERIES}{search.collection.name}", texts, search.as_queries))
+            first = search.collection.documents[: len(search.as_queries.old)]
+            found.append(_kind(f"{QUERIES}{search.collection.name}", first, search.as_queries))
     return found
 
 
