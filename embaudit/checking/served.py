@@ -5,15 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from embaudit.checking.check import CheckReport
-from embaudit.comparisons.parity.asking import ask_otherwise
-from embaudit.comparisons.parity.findings import finding_of_asking
+from embaudit.comparisons.parity.asking import ask_as, ask_otherwise
+from embaudit.comparisons.parity.findings import asked_for, finding_of_asking
+from embaudit.comparisons.parity.parity import asked_alone
+from embaudit.comparisons.parity.texts import ROLES
 from embaudit.comparisons.served.limit import limit_findings
-from embaudit.comparisons.served.numbers import hard_texts, number_findings
+from embaudit.comparisons.served.numbers import MAY_HAVE_NONE, hard_texts, number_findings
 from embaudit.comparisons.served.quality import Asking, served_quality
 from embaudit.finding import LEVELS, Finding, guarded
 from embaudit.functions.function import Answers, EmbeddingFunction
@@ -21,6 +23,9 @@ from embaudit.measures.quality.lengths import RULE as LENGTHS
 from embaudit.measures.quality.lengths import Declared, length_findings
 from embaudit.measures.quality.material import Material, sample_material
 from embaudit.measures.quality.measured import Measured
+
+if TYPE_CHECKING:
+    from embaudit.checkpoint import TextKind
 
 
 def check_served(
@@ -64,6 +69,7 @@ def _parts(
     yield from guarded("numbers", lambda: list(number_findings(texts, alone)))
     # Whether a text gets the same vector again cannot be told from kept ones.
     yield from guarded("one_function", lambda: [_one_function(function.live, texts, alone)])
+    yield from guarded("roles", lambda: list(_in_roles(function, texts, alone)))
     documents = [text for collection in material.collections for text in asking.documents(collection.documents)]
     yield from guarded("tail", lambda: limit_findings(function.live, documents))
 
@@ -85,6 +91,29 @@ def _parts(
         )
 
 
+def _in_roles(function: EmbeddingFunction, texts: Sequence[str], alone: Answers) -> Iterable[Finding]:
+    """What is wrong with queries, or documents, alone, where they are asked for in a way of their own."""
+    usable = np.isfinite(alone.vectors).all(axis=1)
+    told = {one.name: one.value or 0.0 for one in number_findings(texts, alone) if one.level != "ok"}
+    # What has no vector as a text is said of texts, and nobody asks for a query without a word.
+    some = [text for place, text in enumerate(texts) if usable[place] and text not in MAY_HAVE_NONE]
+    asked: list[TextKind] = []
+    for kind, role in ROLES.items():
+        if function.alike(role) in ("text", *asked):
+            continue
+        asked.append(role)
+        answers = asked_alone(function.live, {"plain": some[:1], kind: some})[kind]
+        behind = kind.replace(" ", "_")
+        for one in number_findings(some, answers):
+            is_new = one.name != "same_vector" or (one.value or 0.0) > told.get(one.name, 0.0)
+            if one.level != "ok" and is_new:
+                sentence = f"Asked for {asked_for(kind)}: {one.sentence[0].lower()}{one.sentence[1:]}"
+                yield replace(one, sentence=sentence, name=f"{one.name}_{behind}")
+        ways = [finding_of_asking(one) for one in ask_as(function.live, role, some, answers.vectors)]
+        if ways and (worst := _worst(ways)).level != "ok":
+            yield replace(worst, name=f"one_function_{behind}")
+
+
 def _one_function(function: EmbeddingFunction, texts: Sequence[str], alone: Answers) -> Finding:
     """The worst of what comes of asking in other ways."""
     has_vector = np.isfinite(alone.vectors).all(axis=1) & (np.linalg.norm(alone.vectors, axis=1) > 0)
@@ -98,7 +127,7 @@ def _one_function(function: EmbeddingFunction, texts: Sequence[str], alone: Answ
         finding_of_asking(asked)
         for asked in ask_otherwise(function, None, [texts[place] for place in places], alone.vectors[places])
     ]
-    worst = min(found, key=lambda one: (LEVELS.index(one.level), -(one.value or 0.0)))
+    worst = _worst(found)
     if worst.level == "ok":
         how = "alone, in batches, again, and while others are asked"
         if not function.takes_many_at_once:
@@ -106,3 +135,7 @@ def _one_function(function: EmbeddingFunction, texts: Sequence[str], alone: Answ
         sentence = f"A text gets one vector {how} (1 − cosine at most {worst.value:.1e})."
         return replace(worst, sentence=sentence, name="one_function")
     return replace(worst, name="one_function")
+
+
+def _worst(found: Sequence[Finding]) -> Finding:
+    return min(found, key=lambda one: (LEVELS.index(one.level), -(one.value or 0.0)))

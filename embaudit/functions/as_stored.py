@@ -51,5 +51,8 @@ class AsStored(EmbeddingFunction):
         self.dimension = rows.shape[1]
         return Answers(np.where(np.isfinite(rows), STORED[self.stored](rows), np.nan), answers.failures)
 
+    def alike(self, role: TextKind) -> TextKind:
+        return self.function.alike(role)
+
     def close(self) -> None:
         self.function.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -13,7 +14,7 @@ from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, TextKind, load
 from embaudit.checkpoint.settings import read_settings
 from embaudit.checkpoint.tokenizer import NO_LIMIT
 from embaudit.errors import CheckpointError, EmbauditError, MeasureError
-from embaudit.functions.function import Answers, EmbeddingFunction, similarity_named
+from embaudit.functions.function import IN_ORDER, Answers, EmbeddingFunction, first_alike, similarity_named
 from embaudit.steps.workers import settle
 
 
@@ -42,6 +43,21 @@ class CheckpointFunction(EmbeddingFunction):
         self.identity = checkpoint.checkpoint_id
         prompts = checkpoint.recipe.prompts
         self.tells_roles_apart = prompts.query != prompts.document
+
+    def read_as(self, role: TextKind) -> CheckpointFunction:
+        """The same, of which a plain text is read as something."""
+        found = copy(self)
+        found.checkpoint = self.checkpoint.reading(role)
+        return found
+
+    @property
+    def asked_as(self) -> str:
+        kind = self.checkpoint.kind
+        return super().asked_as if kind == "text" else f"{super().asked_as} as {kind}"
+
+    def alike(self, role: TextKind) -> TextKind:
+        prompts, limits = self.checkpoint.recipe.prompts.as_json(), self.checkpoint.limits
+        return first_alike({one: (prompts[one], limits[one]) for one in IN_ORDER}, role)
 
     def encode(
         self, texts: Sequence[str], role: TextKind = "text", *, most: int | None = None, at_once: int = 1

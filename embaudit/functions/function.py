@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
@@ -26,6 +26,8 @@ class Answers:
     failures: dict[int, str] = field(default_factory=dict)
 
 
+AS_SUCH: tuple[TextKind, TextKind] = ("query", "document")
+IN_ORDER: tuple[TextKind, ...] = ("text", *AS_SUCH)
 # What a wrapper has from the function that it wraps.
 FACTS = (
     *("name", "kind", "interface", "dimension", "similarity", "limit", "identity", "checkpoint", "why_closed"),
@@ -89,6 +91,10 @@ class EmbeddingFunction(ABC):
             EmbauditError: if it gives no vectors at all. That it fails on some texts is an answer.
         """
 
+    def alike(self, role: TextKind) -> TextKind:
+        """The first of text, query and document that is asked for in the same way, and so gets the same vector."""
+        return role if self.takes_roles else "text"
+
     def encode_base64(self, texts: Sequence[str]) -> Answers | None:
         """Each text's vector, asked for in base64; None if it knows no such thing."""
         return None
@@ -131,7 +137,16 @@ def similarity_named(declared: str) -> str:
     return "euclidean" if name in ("euclidean", "l2") else "manhattan" if name in ("manhattan", "l1") else "cosine"
 
 
-def asked_in_roles(first: EmbeddingFunction, second: EmbeddingFunction) -> bool:
-    """Whether two are compared on queries and documents as such: both can be asked so, and one tells them apart."""
-    can = first.takes_roles and second.takes_roles
-    return can and (first.tells_roles_apart or second.tells_roles_apart)
+def first_alike(ways: Mapping[TextKind, object], role: TextKind) -> TextKind:
+    """The first role that is asked for in the same way, of the ways to ask for each."""
+    return next(one for one in IN_ORDER if ways[one] == ways[role])
+
+
+def roles_to_compare(first: EmbeddingFunction, second: EmbeddingFunction) -> tuple[TextKind, ...]:
+    """What two are compared on besides texts: as what both can be asked for, and one does not ask as it does for texts.
+
+    Where both ask for queries, or documents, as they do for texts, comparing texts has compared these, too.
+    """
+    if not (first.takes_roles and second.takes_roles):
+        return ()
+    return tuple(role for role in AS_SUCH if {first.alike(role), second.alike(role)} != {"text"})

@@ -110,6 +110,9 @@ class KeptVectors(EmbeddingFunction):
         self.dimension = self.dimension or usual or None
         return Answers(vectors, failures)
 
+    def alike(self, role: TextKind) -> TextKind:
+        return self._function.alike(role)
+
     def encode_base64(self, texts: Sequence[str]) -> Answers | None:
         return self._function.encode_base64(texts)
 

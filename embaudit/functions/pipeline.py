@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from embaudit.checkpoint.model import quiet_transformers
 from embaudit.checkpoint.prompts import AS_DECLARED, NO_PROMPTS, Prompts
 from embaudit.checkpoint.reference import weights_are_pickles
 from embaudit.errors import CheckpointError, UsageError, one_line
-from embaudit.functions.function import Answers, EmbeddingFunction, similarity_named
+from embaudit.functions.function import AS_SUCH, IN_ORDER, Answers, EmbeddingFunction, first_alike, similarity_named
 from embaudit.functions.object.interfaces import other_kind
 from embaudit.functions.object.named import RAISED, ObjectError, beside_results, raised
 from embaudit.functions.object.rows import rows_of
@@ -69,10 +70,13 @@ class PipelineFunction(EmbeddingFunction):
         limit = model.max_seq_length
         self.limit = int(limit) if isinstance(limit, int | float) and 0 < limit < 1_000_000 else None
         self.similarity = similarity_named(str(model.similarity_fn_name or "cosine"))
-        self._has_one_route = not any(hasattr(module, "sub_modules") for module in model)
+        # A router, or a class of its own, may do anything with what it is told of a text's use.
+        self._has_prompts_alone = all(
+            type(part).__module__.startswith(OWN) and not hasattr(part, "sub_modules") for part in (model, *model)
+        )
         declared = model.prompts
         self.tells_roles_apart = (
-            not self._has_one_route
+            not self._has_prompts_alone
             or declared.get("query", "") != declared.get("document", "")
             or prompts.query != prompts.document
         )
@@ -103,13 +107,24 @@ class PipelineFunction(EmbeddingFunction):
             except RAISED as error:
                 raise Unanswered(raised(error).rstrip(".")) from error
 
-        answers = encode_in_parts(ask, texts, most or 32, 1, dimension=self.dimension, gone=self._gone)
+        answers = encode_in_parts(ask, texts, most or 32, 1, dimension=self.dimension, gone=partial(self._gone, role))
         self.dimension = self.dimension or answers.vectors.shape[1] or None
         return answers
 
-    def _gone(self, failed: Unanswered) -> ObjectError:
+    def alike(self, role: TextKind) -> TextKind:
+        # Whether queries without a prompt of their own get the default one depends on the version.
+        if not self._has_prompts_alone or self._model.default_prompt_name is not None:
+            return role
+        own = {"text": "", **{one: self._model.prompts.get(one) or "" for one in AS_SUCH}}
+        return first_alike({one: (own[one], getattr(self.prompts, one)) for one in IN_ORDER}, role)
+
+    @property
+    def asked_as(self) -> str:
+        return f"{super().asked_as} {self.prompts.as_json()}"
+
+    def _gone(self, role: TextKind, failed: Unanswered) -> ObjectError:
         return ObjectError(
-            f"{self.name} gives no vector of the first {GONE} texts: {failed}.",
+            f"{self.name} gives no vector of the first {GONE} {'queries' if role == 'query' else 'texts'}: {failed}.",
             next_step="Does SentenceTransformer.encode give vectors of them?",
         )
 

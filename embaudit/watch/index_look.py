@@ -17,6 +17,7 @@ from embaudit.watch.index_rows import ROW_NUMBER, RowMarks, only
 from embaudit.watch.index_seen import KnownRow
 
 if TYPE_CHECKING:
+    from embaudit.checkpoint import TextKind
     from embaudit.comparisons.stored.report import StoredReport
 
 # The finding of rows that are not the function's.
@@ -86,6 +87,7 @@ class IndexNow:
         dimension: that most rows had before.
         rows: how many are encoded again.
         seed: of their draw: another one every night, so that in time every old row has its turn.
+        role: what rows were encoded as, where old ones have told: new ones must be, too.
     """
 
     store: Store
@@ -95,6 +97,7 @@ class IndexNow:
     rows: int
     also: Sequence[str]
     seed: int
+    role: TextKind | None = None
 
     def look(self, chosen: np.ndarray, what: str) -> LookedAt:
         """Look at the chosen rows.
@@ -105,7 +108,15 @@ class IndexNow:
         from embaudit.comparisons.stored.report import look_at
 
         part = only(self.store, chosen, self.marks)
-        report = look_at(part, self.held.function, rows=self.rows, seed=self.seed, also=self.also, load=self.held.load)
+        report = look_at(
+            part,
+            self.held.function,
+            rows=self.rows,
+            seed=self.seed,
+            also=self.also,
+            load=self.held.load,
+            role=self.role,
+        )
         said = {one.name: _without_texts(one, what) for one in report.findings if one.level == "problem"}
         hashes, against = self.marks.rows[chosen], report.against
         numbers = {name: found for name, found in self._odd(report, chosen).items() if len(found)}
@@ -137,7 +148,9 @@ class IndexNow:
         }
 
     def as_embedded(self, old: LookedAt) -> IndexNow:
-        """The same, read by what was embedded, if that was found where most old rows were looked at."""
+        """The same, read by what was embedded, and as what, if that was found where most old rows were looked at."""
+        if old.report.role is not None:
+            self = replace(self, role=old.report.role)
         found, template = old.report.embedded, old.report.index.template
         if found is None or template is None or self.store.template is not None or ROW_NUMBER in template.fields:
             return self

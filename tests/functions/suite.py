@@ -93,6 +93,15 @@ class FunctionSuite(ABC):
         # One that has a way of its own for queries may give them the same vectors.
         assert function.tells_roles_apart or close(query, document)
 
+    @pytest.mark.parametrize("role", ["query", "document"])
+    def test_gives_roles_that_it_asks_for_alike_one_vector(self, function: EmbeddingFunction, role: Any) -> None:
+        alike = function.alike(role)
+        assert close(function.encode(TEXTS[:3], role).vectors, function.encode(TEXTS[:3], alike).vectors)
+        assert function.alike("text") == "text"
+        assert function.alike(alike) == alike
+        assert function.takes_roles or alike == "text"
+        assert function.tells_roles_apart >= (function.alike("query") != function.alike("document"))
+
     # How it is asked
 
     def test_is_asked_in_any_order(self, function: EmbeddingFunction) -> None:

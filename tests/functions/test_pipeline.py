@@ -14,8 +14,11 @@ from tiny import tiny_bert
 
 import embaudit
 from embaudit.checkpoint import AskedPrompts, LoadOptions
+from embaudit.checkpoint.prompts import Prompts
+from embaudit.comparisons.passport.make import make_passport
+from embaudit.comparisons.passport.verify import verify_with
 from embaudit.errors import CheckpointError, UsageError
-from embaudit.functions.opened import open_function
+from embaudit.functions.opened import AskedAs, open_function
 from embaudit.functions.pipeline import PipelineFunction
 
 CPU = LoadOptions(device="cpu")
@@ -163,3 +166,11 @@ def test_a_folder_that_nothing_reads_says_so(saved_pipelines: dict[str, Path], t
     report = embaudit.check(folder)
     assert report.verdict == "do not serve"
     assert "sentence-transformers does not read it either" in report.summary.line
+
+
+def test_a_passport_of_one_that_takes_roles_knows_them(pipelines: dict[str, Any]) -> None:
+    """It has no prompts: its queries are its texts, and another's may not be."""
+    passport = make_passport(open_function(pipelines["static"], CPU))
+    prompted = open_function(pipelines["static"], CPU, AskedAs(prompts=Prompts(query="river ")))
+    assert verify_with(passport, prompted).differing == ("as queries",)
+    assert verify_with(passport, open_function(pipelines["static"], CPU)).line == "The same function."

@@ -15,13 +15,18 @@ import numpy as np
 from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.checkpoint.pooling import pool
 from embaudit.comparisons.parity.compare import HALF, LEFT, KindDifference, apart, compare_kind
+from embaudit.comparisons.parity.texts import spread
 from embaudit.functions.function import Answers, EmbeddingFunction
 
 if TYPE_CHECKING:
     import torch
 
+    from embaudit.checkpoint import TextKind
+
 # A batch that a server may split by itself is no batch any more.
 BATCH = 24
+# Of a role, beside what is asked for as nothing in particular.
+AGAIN_IN_A_ROLE = 8
 PARALLEL = 8
 COPIES = 4
 AGAIN = "a second time, after other texts"
@@ -64,7 +69,7 @@ class AskedOtherwise:
     @property
     def is_repeatable(self) -> bool:
         """False if this is a text asked again, and its vector is another one."""
-        return self.how != AGAIN or not self.difference.worst > HALF
+        return not self.how.endswith(AGAIN) or not self.difference.worst > HALF
 
     def as_json(self) -> dict[str, object]:
         return {**self.difference.as_json(), "how": self.how, "cause": self.cause}
@@ -111,6 +116,25 @@ def ask_otherwise(
         parallel = function.encode([texts[place] for place in together], most=1, at_once=PARALLEL)
         yield held(f"while {PARALLEL - 1} others are", together, parallel)
     yield from ask_for_base64(function, texts[:ENCODED], alone[:ENCODED], rounding)
+
+
+def ask_as(
+    function: EmbeddingFunction, role: TextKind, texts: Sequence[str], alone: np.ndarray, rounding: float = HALF
+) -> Iterator[AskedOtherwise]:
+    """Ask for texts as queries, or as documents, together and again: many functions have a way of their own for these.
+
+    Args:
+        texts: that were asked for so before, each alone.
+        alone: (n, D) the vectors of them.
+    """
+    places = spread(np.flatnonzero(np.isfinite(alone).all(axis=1)), AGAIN_IN_A_ROLE)
+    if not len(places):
+        return
+    some, own = [texts[place] for place in places], alone[places]
+    for how, most in (("in a batch", len(some)), (AGAIN, 1)):
+        answers = function.encode(some[::-1], role, most=most)
+        held = held_to_alone(some[::-1], own[::-1], answers)
+        yield AskedOtherwise(f"as a {role} {how}", held, rounding=rounding)
 
 
 def ask_in_a_batch(

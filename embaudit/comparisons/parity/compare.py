@@ -77,7 +77,8 @@ def compare_kind(
         own, other = (np.linalg.norm(rows, axis=1) for rows in (ours, theirs))
         # A static model gives zeros for a text without a token that it knows: so does the same one elsewhere.
         distances = np.where((own == 0) & (other == 0), 0.0, distances)
-        ratios = np.where(own > 0, other / own.clip(min=1e-30), np.nan)
+        # Zeros where there should be a vector are none: that is said, and no other length.
+        ratios = np.where((own > 0) & (other > 0), other / own.clip(min=1e-30), np.nan)
     return KindDifference(kind, tuple(texts), distances, ratios, np.isfinite(ours).all(axis=1), failures)
 
 

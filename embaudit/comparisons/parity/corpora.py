@@ -9,7 +9,8 @@ import numpy as np
 
 from embaudit.comparisons.parity.compare import apart
 from embaudit.downstream.paired import PairedEstimate
-from embaudit.functions.function import EmbeddingFunction, asked_in_roles
+from embaudit.errors import EmbauditError
+from embaudit.functions.function import EmbeddingFunction, roles_to_compare
 from embaudit.intervals import spearman
 from embaudit.measures.quality.material import Collection, Material, ScoredPairs
 from embaudit.measures.quality.passes import of_all, of_pairs
@@ -96,20 +97,24 @@ def _on_collection(
     texts = [*collection.queries, *collection.documents]
     # Where one of them is asked for all texts alike, the other is, too.
     roles: tuple[TextKind, TextKind] = ("text", "text")
-    if asked_in_roles(ours, theirs):
+    if roles_to_compare(ours, theirs):
         roles = "query", "document"
-    both = [
-        np.concatenate(
-            [
-                function.encode(some, role).vectors
-                for some, role in zip((collection.queries, collection.documents), roles, strict=True)
-            ]
-        )
-        for function in (ours, theirs)
-    ]
+    try:
+        both = [
+            np.concatenate(
+                [
+                    function.encode(some, role).vectors
+                    for some, role in zip((collection.queries, collection.documents), roles, strict=True)
+                ]
+            )
+            for function in (ours, theirs)
+        ]
+    except EmbauditError:
+        # It gives no vector of queries at all, which the texts alone have shown.
+        return None
     # A document without a vector is found by no query.
     queries = len(collection.queries)
-    if any(not np.isfinite(rows).any() for rows in both):
+    if any(not np.isfinite(part).any() for rows in both for part in (rows[:queries], rows[queries:])):
         return None
     own, other = (of_all(np.nan_to_num(rows[:queries]), np.nan_to_num(rows[queries:])) for rows in both)
     scorer = CollectionScorer(collection)

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from embaudit.comparisons.parity.asking import AskedOtherwise
-from embaudit.comparisons.parity.compare import HALF_LENGTH, LEFT, SAME, SAME_LENGTH, KindDifference, rounds_as_half
+from embaudit.comparisons.parity.compare import (
+    HALF_LENGTH,
+    LEFT,
+    SAME,
+    SAME_LENGTH,
+    KindDifference,
+    compare_kind,
+    rounds_as_half,
+)
 from embaudit.comparisons.parity.texts import ROLES
 from embaudit.finding import Finding, Level
 from embaudit.shown import quoted
 
 if TYPE_CHECKING:
     from embaudit.comparisons.parity.explain import Explanation
+    from embaudit.functions.function import Answers
 
 # The rule of a difference that is no more than rounding.
 ROUNDED = "precision"
@@ -75,20 +85,25 @@ def _difference(
     in_roles: Mapping[str, Explanation],
 ) -> Iterator[Finding]:
     """How far the vectors of texts asked alone are apart, and why."""
-    apart = [kind for kind in kinds if is_apart(kind)]
+    apart = moved(kinds) if dimensions[0] == dimensions[1] else []
+    rounded = [kind for kind in kinds if is_apart(kind) and kind not in apart]
     compared = [kind for kind in kinds if np.isfinite(kind.distances).any()]
     worst = max((kind.worst for kind in compared), default=float("nan"))
     has_one_dimension = dimensions[0] == dimensions[1]
     if has_one_dimension and not compared:
         return
-    if has_one_dimension and not apart:
+    if has_one_dimension and not apart and not rounded:
         sentence = f"Texts of {len(compared)} kinds get the same vectors (1 − cosine at most {worst:.1e})."
         yield Finding("ok", sentence, name="same_vectors", value=worst)
-    elif has_one_dimension and is_rounding(compared):
+    elif has_one_dimension and not apart:
+        in_one_role = [asked_for(kind.kind) for kind in rounded if kind.kind in ROLES]
+        is_all = len(in_one_role) < len(rounded)
+        of = "Texts of all kinds" if is_all else f"What is asked for as {' and '.join(in_one_role)}"
+        differ = "differ" if is_all else "differs"
         yield Finding(
             "look",
-            f"Texts of all kinds differ by no more than half precision rounds (1 − cosine at most {worst:.1e}, median "
-            f"{float(np.median([kind.median for kind in compared])):.1e}).",
+            f"{of} {differ} by no more than half precision rounds (1 − cosine at most {worst:.1e}, median "
+            f"{float(np.median([kind.median for kind in (compared if is_all else rounded)])):.1e}).",
             "Scores move in the third digit at most; neighbours that are nearly tied may change places.",
             "Store and query with the same precision.",
             ROUNDED,
@@ -203,6 +218,25 @@ def _no_vector(kind: KindDifference, known: str, said: Collection[str]) -> Findi
     )
 
 
+def no_vector_of_first(
+    kinds: Sequence[KindDifference], ours: Mapping[str, Answers], theirs: Mapping[str, Answers], name: str
+) -> Iterator[Finding]:
+    """The same of a first function whose inside is not known: texts of which it gives none and the other one.
+
+    Args:
+        name: the first one's.
+    """
+    said: set[str] = set()
+    # What is asked for as nothing in particular comes first.
+    for kind in sorted(kinds, key=lambda kind: kind.kind in ROLES):
+        own, other = ours[kind.kind], theirs[kind.kind]
+        turned = compare_kind(kind.kind, kind.texts, other.vectors, own.vectors, own.failures)
+        found = _no_vector(turned, "other", said if kind.kind in ROLES else frozenset())
+        said |= {kind.texts[place] for place in own.failures}
+        if found is not None:
+            yield replace(found, sentence=f"By {name}, {found.sentence}", name="no_vector_of_first")
+
+
 def finding_of_asking(asked: AskedOtherwise) -> Finding:
     """Whether a text asked in some way gets the vector that it gets alone."""
     difference = asked.difference
@@ -240,6 +274,26 @@ def is_apart(kind: KindDifference) -> bool:
     """Whether some text's vectors differ, in direction or in length."""
     ratios = kind.ratios[np.isfinite(kind.ratios)]
     return bool(kind.worst > SAME) or bool(len(ratios) and np.abs(ratios - 1).max() > SAME_LENGTH)
+
+
+def moved(kinds: Sequence[KindDifference]) -> list[KindDifference]:
+    """The kinds that differ by more than rounding; queries, or documents, may be rounded alone."""
+    if is_rounding(kinds):
+        return []
+    plainly = [kind for kind in kinds if kind.kind not in ROLES]
+    groups = [plainly, *([kind] for kind in kinds if kind.kind in ROLES)]
+    rounded = {kind.kind for some in groups if some and _is_rounding_of_texts(some) for kind in some}
+    return [kind for kind in kinds if is_apart(kind) and kind.kind not in rounded]
+
+
+def _is_rounding_of_texts(kinds: Sequence[KindDifference]) -> bool:
+    """The same of one kind whose texts are of many, each taken by itself."""
+    if len(kinds) > 1:
+        return is_rounding(kinds)
+    (kind,) = kinds
+    ratios = kind.ratios[np.isfinite(kind.ratios)]
+    is_long_enough = bool(len(ratios)) and bool(np.abs(ratios - 1).max() <= HALF_LENGTH)
+    return is_long_enough and rounds_as_half(kind.distances)
 
 
 def is_rounding(kinds: Sequence[KindDifference]) -> bool:

@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from embaudit.comparisons.parity.asking import AskedOtherwise, ask_otherwise
+from embaudit.comparisons.parity.asking import AskedOtherwise, ask_as, ask_otherwise
 from embaudit.comparisons.parity.compare import KindDifference, compare_kind, rounding_of
-from embaudit.comparisons.parity.findings import ROUNDED, asked_for, findings_of, is_apart, is_rounding
+from embaudit.comparisons.parity.findings import ROUNDED, asked_for, findings_of, moved, no_vector_of_first
 from embaudit.comparisons.parity.page import parity_page
 from embaudit.comparisons.parity.texts import ROLES, texts_by_kind
 from embaudit.comparisons.report import Report
 from embaudit.document import Page
-from embaudit.errors import one_line
+from embaudit.errors import EmbauditError, one_line
 from embaudit.finding import Finding, Level
-from embaudit.functions.function import Answers, EmbeddingFunction, asked_in_roles
+from embaudit.functions.function import Answers, EmbeddingFunction, roles_to_compare
 
 if TYPE_CHECKING:
+    from embaudit.checkpoint import TextKind
     from embaudit.comparisons.parity.corpora import CorpusDifference
     from embaudit.comparisons.parity.explain import Explanation
     from embaudit.measures.quality.material import Material
@@ -142,12 +143,13 @@ def compare_with(
     # A passport is verified with what else is here, and without torch.
     from embaudit.comparisons.parity.corpora import compare_on
     from embaudit.comparisons.parity.explain import explain
-    from embaudit.comparisons.parity.roles import explain_roles
+    from embaudit.comparisons.parity.roles import explain_roles, told_by_one
 
     start = time.monotonic()
     known, other = (second, first) if first.checkpoint is None and second.checkpoint is not None else (first, second)
     checkpoint = known.checkpoint
-    texts = texts_by_kind(checkpoint, in_roles=asked_in_roles(known, other))
+    roles = roles_to_compare(known, other)
+    texts = texts_by_kind(checkpoint, roles=roles)
     progress("texts of every kind")
     ours, theirs = asked_alone(known, texts), asked_alone(other, texts)
     dimensions = tuple(found["plain"].vectors.shape[1] for found in (ours, theirs))
@@ -159,8 +161,14 @@ def compare_with(
     if other.may_depend_on_asking and dimensions[1]:
         progress("the same texts in other ways")
         batch, alone = _batch(texts, theirs)
-        asked = tuple(ask_otherwise(other, checkpoint, batch, alone, rounding_of(kinds))) if batch else ()
-    apart = [] if is_rounding(kinds) else [kind for kind in kinds if is_apart(kind)]
+        rounding = rounding_of([kind for kind in kinds if kind.kind not in ROLES])
+        asked = tuple(ask_otherwise(other, checkpoint, batch, alone, rounding)) if batch else ()
+        for kind in kinds:
+            if kind.kind in ROLES and other.alike(ROLES[kind.kind]) != "text":
+                asked += tuple(
+                    ask_as(other, ROLES[kind.kind], kind.texts, theirs[kind.kind].vectors, rounding_of([kind]))
+                )
+    apart = moved(kinds)
     is_different = dimensions[0] != dimensions[1] or bool(apart)
     explanation: Explanation | None = None
     in_roles: dict[str, Explanation] = {}
@@ -174,10 +182,12 @@ def compare_with(
             vectors = {kind: answers.vectors for kind, answers in theirs.items()}
             if not apart or any(kind.kind in plainly for kind in apart):
                 explanation = explain(checkpoint, plainly, {kind: vectors[kind] for kind in plainly})
-            in_roles = explain_roles(checkpoint, texts, apart, vectors, explanation)
+            differing = apart if dimensions[0] == dimensions[1] else kinds
+            in_roles = explain_roles(checkpoint, texts, differing, vectors, explanation)
         except Exception as error:  # a model of a stranger, used as nobody uses it, may raise anything
             reason = f"The search for the reason failed: {one_line(error)}"
             failed = (Finding("not measured", reason, name="explanation"),)
+    one_tells = tuple(told_by_one(known, other, [_by_text(texts, answers) for answers in (ours, theirs)]))
     progress("pairs and queries")
     corpora = tuple(compare_on(material, known, other))
     return ParityReport(
@@ -193,6 +203,8 @@ def compare_with(
         dimensions=(dimensions[0], dimensions[1]),
         findings=(
             *findings_of(kinds, (dimensions[0], dimensions[1]), explanation, asked, known.kind, in_roles),
+            *(no_vector_of_first(kinds, ours, theirs, known.name) if checkpoint is None else ()),
+            *one_tells,
             *failed,
         ),
         seconds=time.monotonic() - start,
@@ -200,15 +212,21 @@ def compare_with(
     )
 
 
+def _by_text(texts: Mapping[str, Sequence[str]], answers: Mapping[str, Answers]) -> dict[str, np.ndarray]:
+    """A function's vectors of texts that are asked for as nothing in particular."""
+    plainly = [kind for kind in texts if kind not in ROLES]
+    return {text: row for kind in plainly for text, row in zip(texts[kind], answers[kind].vectors, strict=True)}
+
+
 def asked_alone(
     function: EmbeddingFunction, texts: Mapping[str, Sequence[str]], at_once: int = 1
 ) -> dict[str, Answers]:
-    """A function's vectors of each text by itself, by kind, in the order of the texts."""
-    found: dict[str, Answers] = {
-        kind: function.encode(some, ROLES[kind], most=1, at_once=at_once)
-        for kind, some in texts.items()
-        if kind in ROLES
-    }
+    """A function's vectors of each text by itself, by kind, in the order of the texts.
+
+    Texts come first: if it gives no vector of these, it gives none at all, and that is an error. That it gives none of
+    queries is an answer.
+    """
+    found: dict[str, Answers] = {}
     plainly = {kind: some for kind, some in texts.items() if kind not in ROLES}
     answers = function.encode([text for some in plainly.values() for text in some], most=1, at_once=at_once)
     start = 0
@@ -217,7 +235,25 @@ def asked_alone(
         failures = {place - start: answers.failures[place] for place in places if place in answers.failures}
         found[kind] = Answers(answers.vectors[start : start + len(some)], failures)
         start += len(some)
+    for kind in ROLES.keys() & texts.keys():
+        found[kind] = _asked_as(function, texts[kind], ROLES[kind], answers.vectors.shape[1], at_once)
     return {kind: found[kind] for kind in texts}
+
+
+def _asked_as(function: EmbeddingFunction, texts: Sequence[str], role: TextKind, width: int, at_once: int) -> Answers:
+    """Vectors of texts in a role; of another dimension than a text's, they are none."""
+    try:
+        answers = function.encode(texts, role, most=1, at_once=at_once)
+    except EmbauditError as error:
+        return Answers(
+            np.full((len(texts), width), np.nan), dict.fromkeys(range(len(texts)), error.happened.rstrip("."))
+        )
+    given = answers.vectors.shape[1]
+    if not width or given == width:
+        return answers
+    why = f"a vector of {given} numbers, where texts have {width}"
+    failures = {**dict.fromkeys(range(len(texts)), why), **answers.failures}
+    return Answers(np.full((len(texts), width), np.nan), failures)
 
 
 def _batch(texts: Mapping[str, Sequence[str]], theirs: Mapping[str, Answers]) -> tuple[list[str], np.ndarray]:

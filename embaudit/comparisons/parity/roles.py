@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from embaudit.checkpoint import Checkpoint
-from embaudit.comparisons.parity.compare import LEFT, KindDifference
-from embaudit.comparisons.parity.explain import Explanation, explain
-from embaudit.comparisons.parity.texts import ROLES
+from embaudit.comparisons.parity.compare import LEFT, KindDifference, compare_kind
+from embaudit.comparisons.parity.findings import asked_for, moved
+from embaudit.comparisons.parity.texts import ROLES, texts_by_kind
+from embaudit.finding import Finding
+from embaudit.functions.function import EmbeddingFunction
+from embaudit.shown import quoted
+
+if TYPE_CHECKING:
+    from embaudit.checkpoint import Checkpoint
+    from embaudit.comparisons.parity.explain import Explanation
+
+# The rule of what is said of roles that only one of two can be asked for.
+UNTOLD = "roles"
 
 
 def explain_roles(
@@ -29,13 +39,19 @@ def explain_roles(
         plainly: what explains the texts that are asked for as nothing in particular. It is not looked for again where
             it explains these, too.
     """
+    from embaudit.comparisons.parity.explain import explain
+
     found: dict[str, Explanation] = {}
     own_kind = {text: kind for kind, some in texts.items() if kind not in ROLES for text in some}
     for one in apart:
         if one.kind not in ROLES:
             continue
-        vectors = theirs[one.kind]
-        if plainly is not None and plainly.leaves is not None and plainly.sentences:
+        vectors, reading = theirs[one.kind], checkpoint.reading(ROLES[one.kind])
+        if not np.isfinite(vectors).all(axis=1).any():
+            continue
+        # What fits without the role's own prompt leaves that prompt out, too.
+        has_own_prompt = reading.prompt.text != checkpoint.prompt.text
+        if not has_own_prompt and plainly is not None and plainly.leaves is not None and plainly.sentences:
             left = plainly.leaves(one.texts, vectors)
             known = left[np.isfinite(left)]
             if len(known) and known.max() <= LEFT:
@@ -45,8 +61,75 @@ def explain_roles(
         for place, text in enumerate(one.texts):
             places.setdefault(own_kind[text], []).append(place)
         found[one.kind] = explain(
-            checkpoint.reading(ROLES[one.kind]),
+            reading,
             {kind: [one.texts[place] for place in some] for kind, some in places.items()},
             {kind: vectors[some] for kind, some in places.items()},
         )
     return found
+
+
+def told_by_one(
+    first: EmbeddingFunction, second: EmbeddingFunction, plainly: Sequence[Mapping[str, np.ndarray]]
+) -> Iterator[Finding]:
+    """What is to know where one of two takes all texts alike, and the other does something of its own to queries.
+
+    Args:
+        plainly: of each of the two, its vectors of texts that are asked for as nothing in particular, by text.
+    """
+    if first.takes_roles == second.takes_roles:
+        return
+    teller, other, own = (first, second, plainly[0]) if first.takes_roles else (second, first, plainly[1])
+    kinds = [kind for kind, role in ROLES.items() if teller.alike(role) != "text"]
+    if not kinds:
+        return
+    if teller.checkpoint is None:
+        yield from does_otherwise(teller, kinds, own, f"the {other.kind} {other.name} takes all texts alike")
+        return
+    prompts = {asked_for(kind): teller.checkpoint.reading(ROLES[kind]).prompt.text for kind in kinds}
+    said = ", ".join(f"{repr(prompt) if prompt else 'nothing'} before {of}" for of, prompt in prompts.items())
+    options = " ".join(f"--{ROLES[f'as {of}']}-prompt {prompt!r}" for of, prompt in prompts.items())
+    yield Finding(
+        "not measured",
+        f"The {other.kind} is asked for texts alone, so what queries and documents get as such was not compared: the "
+        f"checkpoint puts {said}.",
+        "Its callers have to put it there.",
+        f"As its callers ask it: {options}",
+        UNTOLD,
+    )
+
+
+def does_otherwise(
+    teller: EmbeddingFunction, kinds: Sequence[str], own: Mapping[str, np.ndarray], but: str
+) -> Iterator[Finding]:
+    """Whether a function gives queries, or documents, other vectors than the same texts asked for as neither.
+
+    Args:
+        own: its vectors of such texts.
+        but: what does not tell them apart.
+    """
+    from embaudit.comparisons.parity.parity import asked_alone
+
+    texts = texts_by_kind(None, roles=[ROLES[kind] for kind in kinds])
+    asked = {kind: [text for text in texts[kind] if text in own] for kind in kinds}
+    answers = asked_alone(teller, asked)
+    for kind, some in asked.items():
+        vectors = np.array([own[text] for text in some])
+        difference = compare_kind(kind, some, vectors, answers[kind].vectors, answers[kind].failures)
+        refused = [place for place in difference.failures if difference.is_known[place]]
+        if not moved([difference]) and not refused:
+            continue
+        how = (
+            f"gives no vector of {len(refused)} of {len(some)} texts ({difference.failures[refused[0]]})"
+            if refused
+            else f"gives other vectors than for texts (1 − cosine up to {difference.worst:.2g}, for "
+            f"{quoted(difference.worst_text)})"
+        )
+        yield Finding(
+            "look",
+            f"Asked for {asked_for(kind)}, the {teller.kind} {teller.name} {how}; {but}.",
+            "Texts that are asked for as neither were compared. One takes the other's place in a search only if its "
+            "callers do the same.",
+            "See what it does to them. What callers put before them can be said: --query-prompt, --document-prompt",
+            UNTOLD,
+            difference.worst if np.isfinite(difference.worst) else None,
+        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 import numpy as np
 
@@ -37,15 +37,15 @@ FILLERS = ("old", "a", "1", ".")
 SHORT_WORDS = ("to", "an", "of", "is", "by", "on", "it", "we", "as", "no")
 
 
-def texts_by_kind(checkpoint: Checkpoint | None, *, in_roles: bool = False) -> dict[str, tuple[str, ...]]:
+def texts_by_kind(checkpoint: Checkpoint | None, *, roles: Collection[TextKind] = ()) -> dict[str, tuple[str, ...]]:
     """The texts by kind; long ones are made to the checkpoint's own limit in tokens, in words if there is none to ask.
 
     Args:
-        in_roles: with some that are asked for as queries and as documents (``ROLES``).
+        roles: with some that are asked for as queries, or as documents (``ROLES``).
     """
     long = dict(_long(checkpoint)) if checkpoint is not None else {"lengths": tuple(map(long_text, LENGTHS_IN_WORDS))}
     kinds = {**KINDS, **MORE_KINDS, **long}
-    if not in_roles:
+    if not roles:
         return kinds
     some = dict.fromkeys(
         texts[place]
@@ -53,7 +53,7 @@ def texts_by_kind(checkpoint: Checkpoint | None, *, in_roles: bool = False) -> d
         if kind not in NOT_IN_ROLES
         for place in spread(np.arange(len(texts)), IN_ROLES_PER_KIND)
     )
-    return {**kinds, **dict.fromkeys(ROLES, tuple(some))}
+    return {**kinds, **{kind: tuple(some) for kind, role in ROLES.items() if role in roles}}
 
 
 def spread(places: np.ndarray, most: int) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from embaudit.checkpoint import Checkpoint
@@ -18,6 +18,7 @@ from embaudit.comparisons.parity.texts import (
     USUAL_LIMITS,
     text_of,
 )
+from embaudit.comparisons.passport.passport import Passport
 
 # What breaks on the texts of a kind.
 PURPOSES = {
@@ -77,6 +78,17 @@ def canary_texts(checkpoint: Checkpoint | None, *, in_roles: bool = False) -> li
     first = {one.kind: one.text for one in reversed(canaries) if one.kind not in NOT_IN_ROLES}
     asked = [CanaryText(role, text, OF_A_ROLE) for role in ROLES for text in reversed(first.values())]
     return [*canaries, *asked]
+
+
+def asked_as_well(passport: Passport, roles: Collection[str]) -> Passport:
+    """The passport of what takes all texts alike, with the first canary of each kind asked for as queries, say, too."""
+    first = {one.kind: one for one in reversed(passport.canaries) if one.kind not in NOT_IN_ROLES}
+    more = [
+        one.model_copy(update={"kind": role, "purpose": OF_A_ROLE})
+        for role in roles
+        for one in reversed(first.values())
+    ]
+    return passport.model_copy(update={"canaries": (*passport.canaries, *more)})
 
 
 def _long(checkpoint: Checkpoint | None) -> Iterator[CanaryText]:

@@ -21,7 +21,7 @@ from embaudit.comparisons.passport.passport import (
     as_base64,
 )
 from embaudit.errors import MeasureError
-from embaudit.functions.function import EmbeddingFunction
+from embaudit.functions.function import AS_SUCH, EmbeddingFunction
 
 AS_DECLARED = LoadOptions()
 VERSIONS_OF = ("embaudit", "torch", "transformers")
@@ -38,7 +38,9 @@ def make_passport(function: EmbeddingFunction, options: LoadOptions = AS_DECLARE
         MeasureError: if it gives no canary a vector.
     """
     checkpoint = function.checkpoint
-    texts = canary_texts(checkpoint, in_roles=function.tells_roles_apart)
+    # Of a checkpoint, the prompts say what is asked for alike; of others, nothing in the file would.
+    in_roles = function.takes_roles if checkpoint is None else any(function.alike(role) != "text" for role in AS_SUCH)
+    texts = canary_texts(checkpoint, in_roles=in_roles)
     by_kind: dict[str, list[str]] = {}
     for one in texts:
         by_kind.setdefault(one.kind, []).append(one.text)

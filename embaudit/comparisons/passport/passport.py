@@ -126,6 +126,12 @@ class Passport(PassportPart):
         return self.model_copy(update={"canaries": tuple(one for one in self.canaries if one.kind not in kinds)})
 
     @property
+    def takes_all_alike(self) -> bool:
+        """Whether it is a checkpoint's that puts the same before queries and documents as before texts."""
+        prompts = self.reading.prompts
+        return bool(self.checkpoint.weights_sha256) and prompts.text == prompts.query == prompts.document
+
+    @property
     def kinds(self) -> dict[str, list[Canary]]:
         found: dict[str, list[Canary]] = {}
         for canary in self.canaries:

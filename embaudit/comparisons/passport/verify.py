@@ -24,10 +24,12 @@ from embaudit.comparisons.parity.compare import (
     compare_kind,
     rounding_of,
 )
-from embaudit.comparisons.parity.findings import findings_of, is_apart, is_rounding
+from embaudit.comparisons.parity.findings import findings_of, is_apart, is_rounding, moved
 from embaudit.comparisons.parity.forms import forms_of
 from embaudit.comparisons.parity.parity import ParityReport, asked_alone
+from embaudit.comparisons.parity.roles import does_otherwise
 from embaudit.comparisons.parity.texts import ROLES
+from embaudit.comparisons.passport.canaries import asked_as_well
 from embaudit.comparisons.passport.page import passport_page
 from embaudit.comparisons.passport.passport import Passport
 from embaudit.comparisons.passport.pattern import probable_cause
@@ -88,8 +90,28 @@ def verify_with(passport: Passport, other: EmbeddingFunction) -> PassportReport:
                 name="roles",
             )
         )
+    new = [kind for kind, role in ROLES.items() if other.alike(role) != "text"]
+    if not ROLES.keys() & passport.kinds.keys() and new:
+        if passport.takes_all_alike:
+            passport = asked_as_well(passport, new)
+        elif passport.checkpoint.weights_sha256:
+            untold.append(
+                Finding(
+                    "not measured",
+                    "The passport holds texts alone, so what queries and documents get as such was not compared.",
+                    advice="Make it again: it holds them, too, now.",
+                    name="roles",
+                )
+            )
     theirs, asked = _asked(passport, other)
     kinds = _compared(passport, theirs)
+    if new and not ROLES.keys() & passport.kinds.keys() and not passport.checkpoint.weights_sha256:
+        own = {
+            canary.text: row
+            for kind, some in passport.kinds.items()
+            for canary, row in zip(some, theirs[kind].vectors, strict=True)
+        }
+        untold += does_otherwise(other, new, own, "the passport is of a function that takes all texts alike")
     dimensions = passport.reading.dimension, next(iter(theirs.values())).vectors.shape[1]
     # What is another vector the next time has no cause that a pattern could tell.
     is_steady = not any(one.how in (TOGETHER, AGAIN) and one.difference.worst > HALF for one in asked)
@@ -198,21 +220,22 @@ def _batch(passport: Passport, theirs: Mapping[str, Answers]) -> dict[str, np.nd
 
 
 def _differing(kinds: Sequence[KindDifference], dimensions: tuple[int, int]) -> list[str]:
-    is_rounded = is_rounding(kinds)
+    has_moved = {kind.kind for kind in (kinds if dimensions[0] != dimensions[1] else moved(kinds))}
     found = []
     for kind in kinds:
         problems = {one.name for one in findings_of([kind], dimensions, None, ()) if one.level == "problem"}
-        has_moved = dimensions[0] != dimensions[1] or (is_apart(kind) and not is_rounded)
-        if has_moved or problems - {ANOTHER}:
+        if kind.kind in has_moved or problems - {ANOTHER}:
             found.append(kind.kind)
     return found
 
 
 def _probable(passport: Passport, kinds: Sequence[KindDifference], theirs: Mapping[str, Answers]) -> str:
     """What the differences have in common, as a sentence; empty if nothing."""
-    moved = [kind.kind for kind in kinds if is_apart(kind)]
-    if moved and ROLES.keys() >= set(moved):
-        return f"Only what is asked for {' and '.join(moved)} differs: probably a prompt, or a step of the client."
+    differ = [kind.kind for kind in moved(kinds)]
+    if differ and ROLES.keys() >= set(differ):
+        if all(kind.worst <= SAME for kind in kinds if kind.kind in differ):
+            return f"Only the length of what is asked for {' and '.join(differ)} differs: it is normalised otherwise."
+        return f"Only what is asked for {' and '.join(differ)} differs: probably a prompt, or a step of the client."
     passport, kinds = passport.without(ROLES), [kind for kind in kinds if kind.kind not in ROLES]
     theirs = {kind.kind: theirs[kind.kind] for kind in kinds}
     canaries = [canary for some in passport.kinds.values() for canary in some]

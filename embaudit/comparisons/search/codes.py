@@ -7,6 +7,7 @@ import numpy as np
 from embaudit.comparisons.search.exact import scores_of
 from embaudit.comparisons.search.recall import MeanShare
 from embaudit.comparisons.stored.encode import encode_rows
+from embaudit.comparisons.stored.roles import as_rows_were_built
 from embaudit.comparisons.stored.sample import SomeRows
 from embaudit.functions.function import EmbeddingFunction
 from embaudit.stores.store import Metric
@@ -26,7 +27,7 @@ def kept_by_codes(function: EmbeddingFunction, rows: SomeRows, metric: Metric) -
     some = some.at(np.arange(min(ROWS, len(some))))
     if len(some) <= 2 * K:
         return None
-    own = encode_rows(function, [text or "" for text in some.texts])
+    own = encode_rows(as_rows_were_built(function, some, None), [text or "" for text in some.texts])
     usable = np.isfinite(own).all(axis=1)
     stored = np.asarray(some.vectors, np.float32)[usable]
     if own.shape[1] != stored.shape[1] or usable.sum() <= 2 * K:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from embaudit.checkpoint import TextKind
 from embaudit.checkpoint.hard_texts import WORDS, long_text
 from embaudit.comparisons.parity.compare import apart
 from embaudit.finding import Finding
@@ -48,12 +49,17 @@ class ReadLength:
 class Moves:
     """Asks whether the words at an end of a text of some length move its vector."""
 
-    def __init__(self, function: EmbeddingFunction) -> None:
-        self.function = function
+    def __init__(self, function: EmbeddingFunction, role: TextKind = "text") -> None:
+        self.function, self.role = function, role
         self.refusal = ""
         # The largest so far: of servers that are not exact, many answers come out bit for bit all the same.
         self._noise = 0.0
         self._known: dict[tuple[int, bool], bool | None] = {}
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether the same text has had the same vector again."""
+        return self._noise <= UNMOVED
 
     def __call__(self, words: int, *, first: bool = False) -> bool | None:
         """None if the server gives no vector of so long a text."""
@@ -68,7 +74,7 @@ class Moves:
         changed = [*other, *text[len(other) :]] if first else [*text[: -len(other)], *other]
         # The same text again: servers that are not exact move it by themselves.
         asked = [" ".join(text), " ".join(changed), " ".join(text)]
-        answers = self.function.encode(asked, most=1)
+        answers = self.function.encode(asked, self.role, most=1)
         if answers.failures or not np.isfinite(answers.vectors).all():
             self.refusal = next(iter(answers.failures.values()), "NaN in its vector")
             return None
@@ -77,9 +83,9 @@ class Moves:
         return bool(moved > max(UNMOVED, 3 * self._noise))
 
 
-def find_cut(function: EmbeddingFunction) -> ReadLength | None:
+def find_cut(function: EmbeddingFunction, role: TextKind = "text") -> ReadLength | None:
     """What is read of a long text; None if texts of ``SHORTEST`` words have no vector, or are not read to their end."""
-    moves = Moves(function)
+    moves = Moves(function, role)
     if not moves(SHORTEST):
         return None
     read, cut = SHORTEST, SHORTEST * 2
@@ -107,13 +113,50 @@ def _is_read(moves: Moves, words: int) -> bool:
 
 
 def limit_findings(function: EmbeddingFunction, documents: Sequence[str] = ()) -> list[Finding]:
-    """What is read of long texts, and how many documents are longer."""
-    cut = find_cut(function)
+    """What is read of long documents, and how many are longer; and of long queries, if it is less."""
+    cut = find_cut(function, "document")
     if cut is None:
         sentence = f"Where long texts are cut could not be told: the last words of {SHORTEST} do not move a vector."
         return [Finding("not measured", sentence, name="tail")]
+    return [_of_documents(cut, documents), *_of_queries(function, cut)]
+
+
+def _of_queries(function: EmbeddingFunction, documents: ReadLength) -> list[Finding]:
+    """What is read of long queries, where they are asked for in another way and less is read of them."""
+    if function.alike("query") == function.alike("document"):
+        return []
+    cut = find_cut(function, "query")
+    if cut is None:
+        moves = Moves(function, "query")
+        is_cut = moves(SHORTEST) is False and moves.is_steady
+        sentence = f"The last words of a query of {SHORTEST} do not move its vector."
+        return (
+            [Finding("look", sentence, "A query's end counts for nothing.", name="tail_of_queries")] if is_cut else []
+        )
+    most = LONGEST if documents.words is None else documents.words
+    if cut.words is None or cut.words >= most * (1 - 2 * CLOSE) - CHANGED:
+        return []
+    what = (
+        f"Queries of more than about {cut.words:,} words are refused: {cut.refusal}."
+        if cut.refusal
+        else f"Of a long query, about {cut.words:,} words at its {'end' if cut.is_left else 'start'} are read, of a "
+        f"document {'all' if documents.words is None else f'about {documents.words:,}'}."
+    )
+    return [
+        Finding(
+            "look",
+            what,
+            "Passages that are asked for as queries are compared by part of themselves.",
+            "See what is done to queries before they are encoded.",
+            "tail_of_queries",
+            float(cut.words),
+        )
+    ]
+
+
+def _of_documents(cut: ReadLength, documents: Sequence[str]) -> Finding:
     if cut.words is None:
-        return [Finding("ok", f"All of a text of {cut.tried:,} words is read.", name="tail", value=float(cut.tried))]
+        return Finding("ok", f"All of a text of {cut.tried:,} words is read.", name="tail", value=float(cut.tried))
     longer = sum(len(text.split()) > cut.words for text in documents)
     of_documents = f" {longer} of {len(documents)} documents here are longer." if documents else ""
     what = (
@@ -123,17 +166,13 @@ def limit_findings(function: EmbeddingFunction, documents: Sequence[str] = ()) -
     )
     is_short = cut.words < SHORT
     if not (is_short or cut.is_left or cut.refusal or longer):
-        return [Finding("ok", what + of_documents, name="tail", value=float(cut.words))]
-    return [
-        Finding(
-            "look",
-            what + of_documents,
-            "Callers must split longer texts before they send them."
-            if cut.refusal
-            else "What is cut off is in no vector.",
-            "Split documents into pieces of that length"
-            + (", or raise the server's limit if the model was trained with a higher one." if is_short else "."),
-            "tail",
-            float(cut.words),
-        )
-    ]
+        return Finding("ok", what + of_documents, name="tail", value=float(cut.words))
+    return Finding(
+        "look",
+        what + of_documents,
+        "Callers must split longer texts before they send them." if cut.refusal else "What is cut off is in no vector.",
+        "Split documents into pieces of that length"
+        + (", or raise the server's limit if the model was trained with a higher one." if is_short else "."),
+        "tail",
+        float(cut.words),
+    )

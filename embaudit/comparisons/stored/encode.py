@@ -15,13 +15,20 @@ TOGETHER = 256
 
 
 def encode_rows(
-    function: EmbeddingFunction, texts: Sequence[str], progress: Callable[[int], None] = lambda done: None
+    function: EmbeddingFunction,
+    texts: Sequence[str],
+    progress: Callable[[int], None] = lambda done: None,
+    *,
+    role: TextKind | None = None,
 ) -> np.ndarray:
-    """(n, D) vectors of documents, each distinct one encoded once; NaN for texts of which the function has none."""
+    """(n, D) vectors of documents, each distinct one encoded once; NaN for texts of which the function has none.
+
+    Args:
+        role: what rows were encoded as; by default ``role_of_rows``.
+    """
     distinct = list(dict.fromkeys(texts))
     place = {text: one for one, text in enumerate(distinct)}
-    # A checkpoint's index is built by what it does with a plain text; its prompts are told by the rows that lack one.
-    role: TextKind = "text" if function.checkpoint is not None else "document"
+    role = role or role_of_rows(function)
     # Of about one length, what is handed over together is hardly padded.
     order = sorted(range(len(distinct)), key=lambda one: len(distinct[one]))
     found: dict[int, np.ndarray] = {}
@@ -32,10 +39,15 @@ def encode_rows(
     return np.array([found[place[text]] for text in texts])
 
 
+def role_of_rows(function: EmbeddingFunction) -> TextKind:
+    """What rows are taken to be encoded as: documents; of a checkpoint, what it is read for."""
+    return "document" if function.checkpoint is None else function.checkpoint.kind
+
+
 def encode_elsewhere(function: EmbeddingFunction) -> Callable[[Sequence[str]], np.ndarray] | None:
     """The same for another process to call; None if it cannot open the function."""
-    return None if function.again is None else partial(_encode_again, function.again)
+    return None if function.again is None else partial(_encode_again, function.again, role_of_rows(function))
 
 
-def _encode_again(again: Callable[[], EmbeddingFunction], texts: Sequence[str]) -> np.ndarray:
-    return encode_rows(again(), texts)
+def _encode_again(again: Callable[[], EmbeddingFunction], role: TextKind, texts: Sequence[str]) -> np.ndarray:
+    return encode_rows(again(), texts, role=role)

@@ -271,7 +271,7 @@ def findings_against(alone: Alone, against: Against) -> Iterator[Finding]:
             "Queries are compared with vectors of another function: these rows are found by chance, or not at all.",
             "Encode these rows again; --all --table FILE lists each one."
             if value < 0.5
-            else "Encode the index again, or use the checkpoint as it was used for the index.",
+            else f"Encode the index again, or use the {against.kind} as it was used for the index.",
             "other_vectors",
             value,
             low,

@@ -11,8 +11,9 @@ import numpy as np
 
 from embaudit.comparisons.parity.compare import HALF, LEFT, apart
 from embaudit.comparisons.parity.explain import explain
-from embaudit.comparisons.stored.encode import encode_rows
+from embaudit.comparisons.stored.encode import encode_rows, role_of_rows
 from embaudit.comparisons.stored.forms import StoredForm, form_of_index
+from embaudit.comparisons.stored.roles import PLURAL, other_roles
 from embaudit.comparisons.stored.sample import SomeRows
 from embaudit.comparisons.stored.unit import unit_float32
 from embaudit.errors import EmbauditError
@@ -20,7 +21,7 @@ from embaudit.functions.function import EmbeddingFunction
 from embaudit.intervals import spearman
 
 if TYPE_CHECKING:
-    from embaudit.checkpoint import Checkpoint
+    from embaudit.checkpoint import Checkpoint, TextKind
     from embaudit.comparisons.stored.against import Against
 
 # Rows that are held against other uses of the checkpoint; more say no more and take longer.
@@ -85,13 +86,14 @@ def reasons_for(
     left = np.setdiff1d(np.flatnonzero(found.differs), explained).astype(np.int64)
     rounding = ""
     if form is not None:
+        role = role_of_rows(function)
         slight = left[found.distances[left] <= form.ceiling]
         whole = np.flatnonzero(found.compared & ~found.differs) if found.is_in_lower_precision else np.empty(0, int)
         # What half precision does to a vector is only known of a checkpoint.
         is_rounded = form.ceiling == HALF and function.checkpoint is not None
         if is_rounded and len(whole):
-            rounding = _precision(rows, ours, whole, load)
-        if is_rounded and len(slight) and (name := _precision(rows, ours, slight, load)):
+            rounding = _precision(rows, ours, whole, load, role)
+        if is_rounded and len(slight) and (name := _precision(rows, ours, slight, load, role)):
             said = (
                 f"are the checkpoint's in {name}, where the others are in {'lower' if rounding else 'full'} precision"
             )
@@ -103,8 +105,11 @@ def reasons_for(
             _one_vector(rows, form, ours, left),
             "have the vector of other texts: one vector was given to several",
         )
+    for role in other_roles(function):
+        said = f"are the {function.kind}'s if asked for {PLURAL[role]}"
+        left = _take(reasons, left, of_other(function, rows, left, role), said)
     for name in also:
-        left = _take(reasons, left, _of_other(load(name), rows, left), f"are those of {name}")
+        left = _take(reasons, left, of_other(load(name), rows, left), f"are those of {name}")
     if form is not None:
         # A vector that is nearly that of the row's own text needs no other row's.
         far = left[found.distances[left] > form.ceiling]
@@ -129,7 +134,13 @@ def _take(reasons: list[Reason], left: np.ndarray, places: np.ndarray, said: str
     return np.setdiff1d(left, places)
 
 
-def _precision(rows: SomeRows, ours: np.ndarray, places: np.ndarray, load: Callable[[str], EmbeddingFunction]) -> str:
+def _precision(
+    rows: SomeRows,
+    ours: np.ndarray,
+    places: np.ndarray,
+    load: Callable[[str], EmbeddingFunction],
+    role: TextKind,
+) -> str:
     """The half precision whose errors these rows have; empty if none has them."""
     chosen = places[:ROUNDED]
     width = rows.vectors.shape[1]
@@ -137,7 +148,7 @@ def _precision(rows: SomeRows, ours: np.ndarray, places: np.ndarray, load: Calla
     found = {}
     for name in PRECISIONS:
         try:
-            half = encode_rows(load(f"dtype:{name}"), [rows.texts[place] or "" for place in chosen])
+            half = encode_rows(load(f"dtype:{name}"), [rows.texts[place] or "" for place in chosen], role=role)
         except EmbauditError:
             continue
         other = unit_float32(unit_float32(half[:, :width]) - unit_float32(ours[chosen][:, :width]))
@@ -162,11 +173,19 @@ def _one_vector(rows: SomeRows, form: StoredForm, ours: np.ndarray, left: np.nda
     return left[[has_others(int(place)) for place in left]] if len(left) else left
 
 
-def _of_other(other: EmbeddingFunction, rows: SomeRows, left: np.ndarray) -> np.ndarray:
-    """Those of the places whose vectors another checkpoint gives."""
+def of_other(other: EmbeddingFunction, rows: SomeRows, left: np.ndarray, role: TextKind | None = None) -> np.ndarray:
+    """Those of the places whose vectors another checkpoint gives, or the same function in another role."""
     if not len(left):
         return left
-    vectors = encode_rows(other, [rows.texts[place] or "" for place in left])
+    try:
+        vectors = encode_rows(other, [rows.texts[place] or "" for place in left], role=role)
+    except EmbauditError:
+        # It may give no vector in that role, or none of that dimension.
+        if role is None:
+            raise
+        return left[:0]
+    if not np.isfinite(vectors).any():
+        return left[:0]
     form = form_of_index(vectors, rows.vectors[left])
     if form is None:
         return left[:0]

@@ -9,15 +9,18 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from embaudit.checkpoint import TextKind
 from embaudit.comparisons.report import Report
 from embaudit.comparisons.stored.against import Against, explain_sample, measure_sample
 from embaudit.comparisons.stored.alone import Alone, Progress, look_at_alone
 from embaudit.comparisons.stored.embedded import Embedded
 from embaudit.comparisons.stored.embedding import read_as_embedded
+from embaudit.comparisons.stored.encode import role_of_rows
 from embaudit.comparisons.stored.every_row import ForeignRows
 from embaudit.comparisons.stored.findings import findings_against, findings_alone
 from embaudit.comparisons.stored.page import stored_page
 from embaudit.comparisons.stored.reasons import Reason
+from embaudit.comparisons.stored.roles import as_rows_were_built, finding_of_role
 from embaudit.comparisons.stored.sample import EXACT, SomeRows, joined, rows_of
 from embaudit.document import Page
 from embaudit.errors import EXIT_INTERRUPTED
@@ -40,6 +43,7 @@ class StoredReport(Report):
         checkpoint: as the user named it; empty without one.
         every_row: None unless all rows were asked for.
         embedded: what was embedded of some rows or all, if it is not the text column alone and was found.
+        role: what rows were held against as: texts, documents; None if none were.
     """
 
     levels: ClassVar[Mapping[str, Level]] = {
@@ -58,6 +62,7 @@ class StoredReport(Report):
     findings: tuple[Finding, ...] = ()
     seconds: float = 0.0
     embedded: Embedded | None = None
+    role: TextKind | None = None
 
     @property
     def verdict(self) -> Verdict:
@@ -131,6 +136,7 @@ def look_at(
     seed: int = 0,
     also: Sequence[str] = (),
     load: Callable[[str], EmbeddingFunction] | None = None,
+    role: TextKind | None = None,
     every_row: Callable[[Store, Against, EmbeddingFunction], ForeignRows] | None = None,
     with_explanation: bool = True,
     progress: Progress = lambda what, done, total: None,
@@ -142,6 +148,7 @@ def look_at(
         function: the one that may have built it.
         rows: how many rows are encoded again.
         also, load: as for ``compare_sample``.
+        role: what a checkpoint's rows must be encoded as; by default, what they tell themselves.
         every_row: looks at all rows, given what the sample says.
         say: told what the sample says before all rows are encoded, which may take hours.
     """
@@ -158,6 +165,10 @@ def look_at(
             if function.checkpoint is None:
                 more = "then every row's" if every_row is not None else ""
                 say(cost_line(function, [text or "" for text in sample.texts], more, "document"))
+            function = as_rows_were_built(function, sample, index.rounded, role)
+            role = role_of_rows(function)
+            if (said := finding_of_role(function)) is not None:
+                findings.append(said)
             against, ours = measure_sample(function, sample, alone.profile.comparable, progress, index.rounded)
             known: list[Reason] = []
             if with_explanation and against.differs.any():
@@ -201,7 +212,9 @@ def look_at(
         )
     findings += [Finding("look", note, name="how_it_is_read") for note in index.notes]
     name = "" if function is None else function.name
-    return StoredReport(index, alone, name, against, found, tuple(findings), time.monotonic() - start, embedded)
+    took = time.monotonic() - start
+    read_as = None if against is None else role
+    return StoredReport(index, alone, name, against, found, tuple(findings), took, embedded, read_as)
 
 
 def _fetched(index: Store, numbers: Sequence[int], dimension: int) -> SomeRows:

@@ -21,6 +21,9 @@ from embaudit.shown import quoted
 # Texts that ask for their own neighbours.
 MOST_ASKING = 500
 BYTES = 4
+NOUNS: dict[TextKind, str] = {"text": "texts", "query": "queries", "document": "documents"}
+# Documents that are encoded as queries, too, where there are no queries.
+AS_QUERIES = 50
 # What vectors are compared by where nothing else is declared.
 UNDECLARED = "cosine"
 
@@ -97,7 +100,7 @@ class TimedEncoder:
         if len(lacking):
             reason = answers.failures.get(int(lacking[0]), "it gives NaN or infinity")
             raise MeasureError(
-                f"{self.name} has no vector of {len(lacking):,} of {len(distinct):,} texts, "
+                f"{self.name} has no vector of {len(lacking):,} of {len(distinct):,} {NOUNS[kind]}, "
                 f"{quoted(distinct[lacking[0]])} first: {reason}.",
                 next_step=f"See what is wrong with it: embaudit check {self.function.typed}",
             )
@@ -110,8 +113,14 @@ class TimedEncoder:
             return (len(text.split()) for text in texts)
         return map(len, self.function.checkpoint.reading(kind).tokenize(texts))
 
-    def all_of(self, pairs: Sequence[ScoredPairs], searches: Sequence[SearchTexts]) -> Iterator[np.ndarray]:
-        """Of each data set, the vectors of its two sides: firsts and seconds, queries and documents."""
+    def all_of(
+        self, pairs: Sequence[ScoredPairs], searches: Sequence[SearchTexts], *, as_queries: bool
+    ) -> Iterator[np.ndarray]:
+        """Of each data set, the vectors of its two sides: firsts and seconds, queries and documents.
+
+        Args:
+            as_queries: of documents without queries, those of the first ones as queries come third.
+        """
         for some in pairs:
             both = self.vectors("text", [*some.firsts, *some.seconds])
             yield from (both[: len(some.firsts)], both[len(some.firsts) :])
@@ -122,6 +131,8 @@ class TimedEncoder:
             else:
                 yield self.vectors("query", search.collection.queries)
             yield known
+            if search.asks_itself and as_queries:
+                yield self.vectors("query", search.collection.documents[:AS_QUERIES])
 
 
 def encode_all(
@@ -139,14 +150,25 @@ def encode_all(
     """
     encoders = TimedEncoder("OLD", old), TimedEncoder("NEW", new)
     found = []
+    as_queries = any(one.alike("query") != one.alike("document") for one in (old, new))
     for encoder in encoders:
         progress(f"the texts with {encoder.name}")
-        found.append(list(encoder.all_of(pairs, searches)))
+        found.append(list(encoder.all_of(pairs, searches, as_queries=as_queries)))
     sides = iter([OldAndNew(*both) for both in zip(*found, strict=True)])
     similarities = old.similarity or UNDECLARED, new.similarity or UNDECLARED
     return (
         [SwitchedPairs(some, next(sides), next(sides), similarities) for some in pairs],
-        [SwitchedSearch(one.collection, next(sides), next(sides), one.asks_itself, similarities) for one in searches],
+        [
+            SwitchedSearch(
+                one.collection,
+                next(sides),
+                next(sides),
+                one.asks_itself,
+                similarities,
+                next(sides) if one.asks_itself and as_queries else None,
+            )
+            for one in searches
+        ],
         _cost(encoders[0], encoders[1], rows),
     )
 

@@ -16,7 +16,7 @@ from embaudit.downstream.paired import PairedEstimate
 from embaudit.finding import Finding, Level, unless_ok
 from embaudit.functions.function import EmbeddingFunction
 from embaudit.measures.quality.measured import shown, with_interval
-from embaudit.shown import duration
+from embaudit.shown import duration, quoted
 
 # How a bridge is built, of those that are tried.
 HOW = {**{name: name for name in MAPS}, MIXED: "no map"}
@@ -47,6 +47,16 @@ def mixing_finding(
     estimate = same.median.value, same.median.low, same.median.high
     if same.is_same or same.is_rounded:
         return Finding("ok", f"They may be mixed. {sentence}", "", "", "mixing", *estimate)
+    if same.moved:
+        return Finding(
+            "look",
+            f"Documents of both may be in one index: their vectors are the same. Those of {' and '.join(same.moved)} "
+            f"are not (1 − cosine up to {same.worst:.2g}, for {quoted(same.worst_text)}).",
+            "The same query finds other documents, or the same ones at other similarities.",
+            f"See what NEW does to {' and '.join(same.moved)} alone: a prompt, a step of the client.",
+            "mixing",
+            *estimate,
+        )
     if ways and all(kept.low is not None and kept.low >= holds for _, kept in ways):
         return Finding(
             "look",

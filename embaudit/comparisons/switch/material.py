@@ -84,6 +84,7 @@ class SwitchedSearch:
         asked, known: vectors of queries and documents.
         asks_itself: whether the queries are documents, searched with their own vectors.
         similarities: of OLD and of NEW; an index of OLD's documents is searched with OLD's.
+        as_queries: where there are no queries, the first documents encoded as such; None if both encode them alike.
     """
 
     collection: Collection
@@ -91,6 +92,7 @@ class SwitchedSearch:
     known: OldAndNew
     asks_itself: bool = False
     similarities: tuple[str, str] = ("cosine", "cosine")
+    as_queries: OldAndNew | None = None
 
     def __post_init__(self) -> None:
         documents = len(self.collection.documents)

@@ -15,6 +15,8 @@ from embaudit.downstream.paired import PairedEstimate
 from embaudit.downstream.task import unit_rows
 from embaudit.intervals import quantile_ranks
 
+QUERIES, DOCUMENTS, PAIRS = "queries of ", "documents of ", "pairs of "
+USES = {QUERIES: "queries", DOCUMENTS: "documents", PAIRS: "texts of pairs"}
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
@@ -29,6 +31,7 @@ class SameText:
         worst: the largest 1 − cosine.
         is_same: the same vectors within parity's limits.
         is_rounded: the same within what half precision rounds.
+        moved: where documents have the same vectors, which texts have not: queries, texts of pairs; empty otherwise.
     """
 
     texts: int
@@ -39,6 +42,7 @@ class SameText:
     worst_text: str
     is_same: bool
     is_rounded: bool
+    moved: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -58,6 +62,8 @@ def compare_same_texts(pairs: Sequence[SwitchedPairs], searches: Sequence[Switch
     median = float(np.median(in_order))
     differences = [kind for kind, _ in kinds]
     is_same = not any(is_apart(kind) for kind in differences) and len(cosines) == len(distances)
+    is_comparable = len(cosines) == len(distances) and bool(searches)
+    moved = {name: any(is_apart(kind) for kind in differences if kind.kind.startswith(name)) for name in USES}
     return SameText(
         len(distances),
         tuple(float(np.quantile(in_order, share)) for share in QUANTILES),
@@ -69,6 +75,7 @@ def compare_same_texts(pairs: Sequence[SwitchedPairs], searches: Sequence[Switch
         far.worst_text,
         is_same,
         not is_same and len(cosines) == len(distances) and is_rounding(differences),
+        tuple(USES[name] for name in (QUERIES, PAIRS) if moved[name]) if is_comparable and not moved[DOCUMENTS] else (),
     )
 
 
@@ -82,11 +89,15 @@ def _kinds(
         both = OldAndNew(
             np.concatenate([each.firsts.old, each.seconds.old]), np.concatenate([each.firsts.new, each.seconds.new])
         )
-        found.append(_kind(f"pairs of {each.pairs.name}", texts, both))
+        found.append(_kind(f"{PAIRS}{each.pairs.name}", texts, both))
     for search in searches:
-        found.append(_kind(f"documents of {search.collection.name}", search.collection.documents, search.known))
+        found.append(_kind(f"{DOCUMENTS}{search.collection.name}", search.collection.documents, search.known))
         if not search.asks_itself:
-            found.append(_kind(f"queries of {search.collection.name}", search.collection.queries, search.asked))
+            found.append(_kind(f"{QUERIES}{search.collection.name}", search.collection.queries, search.asked))
+        elif search.as_queries is not None:
+            # Documents ask for their neighbours as documents; what is done to queries shows in these.
+            first = search.collection.documents[: len(search.as_queries.old)]
+            found.append(_kind(f"{QUERIES}{search.collection.name}", first, search.as_queries))
     return found
 
 

@@ -95,6 +95,7 @@ class SearchOutcome:
     penalties: tuple[float, ...]
     read: tuple[ReadQuery, ...]
     read_texts: tuple[ReadQuery, ...]
+    asks_itself: bool = False
 
     @property
     def measure(self) -> str:
@@ -147,6 +148,7 @@ def measure_search(search: SwitchedSearch, pairs: Sequence[SwitchedPairs] = ()) 
         penalties,
         tuple(_read(search, first, overlaps)),
         () if search.asks_itself else tuple(_read_texts(search)),
+        search.asks_itself,
     )
 
 

@@ -21,6 +21,7 @@ from embaudit.document import Page
 from embaudit.errors import EXIT_TRIPPED, MeasureError
 from embaudit.finding import Finding, Level
 from embaudit.functions.function import EmbeddingFunction
+from embaudit.functions.object.named import is_named_object
 from embaudit.measures.quality.golden import GoldenChanges
 from embaudit.measures.quality.material import ScoredPairs
 
@@ -144,7 +145,9 @@ def switch_vectors(
         *(one.finding() for one in golden),
     ]
     if judged.verdict != "same index":
-        found += [say.quality_finding(changes), *say.bridge_findings(outcomes, holds)]
+        found.append(say.quality_finding(changes))
+        # Where documents have the same vectors, there is nothing to bridge.
+        found += say.bridge_findings(outcomes, holds) if same is None or not same.moved else ()
     return SwitchReport(
         *names,
         dimensions,
@@ -198,7 +201,7 @@ def switch_functions(
         *say.role_findings((old, new), [one for one in searches if not one.asks_itself]),
         *(Finding("not measured", f"Not used: {what}", name="material") for what in missing),
     ]
-    if old.identity == new.identity and (old.identity or old.name == new.name):
+    if _is_one(old, new):
         more.append(
             Finding("look", f"OLD and NEW are the same {old.kind}.", advice="Is that what was meant?", name="same")
         )
@@ -210,3 +213,13 @@ def switch_functions(
         new_id=new.identity,
         seconds=time.monotonic() - start,
     )
+
+
+def _is_one(old: EmbeddingFunction, new: EmbeddingFunction) -> bool:
+    """Whether somebody gave the same function twice, asked in the same way.
+
+    Objects in memory have no name of their own: two of one type need not be the same.
+    """
+    if old.asked_as != new.asked_as:
+        return False
+    return bool(old.identity) or old is new or old.kind == "endpoint" or is_named_object(old.name)

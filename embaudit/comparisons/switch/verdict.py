@@ -1,7 +1,8 @@
 """One verdict: what has to be done so that NEW's queries find what they should.
 
 same index            vectors are the same within parity's limits, or those of half precision
-new threshold only    NEW's queries find as much in OLD's index, and nine of ten first documents stay
+new threshold only    NEW's queries find as much in OLD's index, and nine of ten first documents stay; or documents
+                      have the same vectors, and queries, or texts of pairs, other ones
 bridge holds          a linear map, or none, keeps so much of what NEW finds in OLD's index (``HOLDS``, unless set)
 rebuild               none does
 could not be told     an interval holds both answers, or there is none
@@ -49,6 +50,20 @@ def judge(
         said = f"the vectors are the same (1 − cosine at most {same.worst:.1e}{rounded})"
         return Judged("same index", f"Same index: {said}.")
     besides = _besides(same, cut_offs, dimensions)
+    if same is not None and same.moved:
+        asked = [one for one in searches if not one.asks_itself]
+        stay = min((one.overlap.value for one in asked if one.overlap.value is not None), default=None)
+        if "queries" not in same.moved:
+            found = "what is compared as such needs another cut-off"
+        elif stay is None:
+            found = "queries may find other documents"
+        else:
+            found = f"{shown(stay)} of a query's first ten documents stay"
+        return Judged(
+            "new threshold only",
+            f"New threshold only: documents have the same vectors, so that OLD's index stays; "
+            f"{' and '.join(same.moved)} have others (1 − cosine up to {same.worst:.2g}): {found}{besides}.",
+        )
     mixed = _least([(one, one.ways[MIXED].kept) for one in searches if MIXED in one.ways])
     if mixed is not None and _is_above(mixed[1], holds) and all(_is_above(one.overlap, STAYS) for one in searches):
         return Judged(

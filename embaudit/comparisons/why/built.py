@@ -7,11 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from embaudit.checkpoint import TextKind
 from embaudit.comparisons.stored.against import Against, Progress, measure_sample
 from embaudit.comparisons.stored.embedding import read_as_embedded
 from embaudit.comparisons.stored.encode import encode_rows
 from embaudit.comparisons.stored.forms import StoredForm
 from embaudit.comparisons.stored.profile import Profile
+from embaudit.comparisons.stored.reasons import of_other
+from embaudit.comparisons.stored.roles import other_roles
 from embaudit.comparisons.stored.sample import SomeRows, joined
 from embaudit.comparisons.why.gathered import ExpectedRow
 from embaudit.functions.function import EmbeddingFunction
@@ -36,6 +39,7 @@ class Built:
         apart: by row number, 1 − cosine of an expected row to the function's vector of its text; NaN for none.
         tolerance: up to where that is rounding.
         of_others: by row number, the number of a row near it whose text its vector is of.
+        as_role: what rows were encoded as, if that is not what they should be and was found: queries, say.
     """
 
     form: StoredForm | None
@@ -45,6 +49,7 @@ class Built:
     apart: Mapping[int, float]
     tolerance: float
     of_others: Mapping[int, int]
+    as_role: TextKind | None = None
 
     def is_own(self, row: ExpectedRow) -> bool | None:
         """Whether a row's vector is the function's; None if that cannot be told."""
@@ -93,7 +98,16 @@ def how_built(
     known = {int(number): float(one) for number, one in zip(own.numbers, apart, strict=True)}
     foreign = [row for row in usable if known[row.number] > found.tolerance]
     others = {} if template is not None else _whose(function, found, foreign, texts)
-    return Built(found.form, template, said, share, known, found.tolerance, others)
+    as_role = None if share >= 0.5 or template is not None else _role(function, some)
+    return Built(found.form, template, said, share, known, found.tolerance, others, as_role)
+
+
+def _role(function: EmbeddingFunction, some: SomeRows) -> TextKind | None:
+    """What most of these rows were encoded as by a function that has other ways to be asked."""
+    places = np.arange(len(some))
+    found = {role: len(of_other(function, some, places, role)) for role in other_roles(function)}
+    best = max(found, key=lambda role: found[role], default=None)
+    return best if best is not None and 2 * found[best] > len(some) else None
 
 
 def _is_foreign(found: Against) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from embaudit.comparisons.stored.encode import encode_rows
+from embaudit.comparisons.stored.encode import encode_rows, role_of_rows
 from embaudit.comparisons.why.case import Case
 from embaudit.comparisons.why.pieces import TextPiece, pieces_of, read_of
 from embaudit.comparisons.why.ranked import RankedQueries, ranked
@@ -95,7 +95,7 @@ def _planned(
         asked = [query, *(ways[number] for number in usable)]
         vectors = [[own[number].astype(np.float32) for number in kept], *([stored] for _ in usable)]
         of_query = without_severe(function, case.query, "query", means.severe)
-        of_text = without_severe(function, text, "text", means.severe)
+        of_text = without_severe(function, text, role_of_rows(function), means.severe)
         sticky: tuple[str, ...] = ()
         if of_query is not None or of_text is not None:
             sticky = tuple(

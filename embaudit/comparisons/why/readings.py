@@ -34,9 +34,11 @@ def other_queries(function: EmbeddingFunction, query: str, vocabulary: Set[str])
     ]
     if (mended := without_typos(query, vocabulary)) is not None:
         found.append(OtherQuery(f"as {mended!r}", mended, "query"))
-    if function.tells_roles_apart:
-        found.append(OtherQuery("without the query's prompt", query, "text"))
-        found.append(OtherQuery("as a document", query, "document"))
+    # Many ask for a text as they ask for a document: once is enough.
+    ways = {function.alike("document"): "as a document", "text": "without the query's prompt"}
+    if function.alike("document") == "text":
+        ways["text"] = "as a document"
+    found += [OtherQuery(said, query, role) for role, said in ways.items() if role != function.alike("query")]
     return [one for one in found if (one.text != query or one.role != "query") and one.text]
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from embaudit.comparisons.report import Report
+from embaudit.comparisons.stored.roles import PLURAL
 from embaudit.comparisons.why.another import with_another
 from embaudit.comparisons.why.case import Case, StoreAnswer
 from embaudit.comparisons.why.lost import Lost, ShownResults, heading, heading_of, where_lost
@@ -190,8 +191,11 @@ def _findings(store: Store, walked: Walked, failed: str) -> list[Finding]:
         found.append(
             Finding(
                 "look",
-                f"Of rows drawn at random, {built.own:.0%} are the function's: most of this index was built otherwise.",
-                advice="embaudit vectors FUNCTION STORE says how.",
+                f"Of rows drawn at random, {built.own:.0%} are the function's: most of this index was built otherwise"
+                + (f", by asking it for {PLURAL[built.as_role]}." if built.as_role else "."),
+                advice="Encode the rows again, as documents."
+                if built.as_role
+                else "embaudit vectors FUNCTION STORE says how.",
                 name="foreign_index",
                 value=built.own,
             )

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from embaudit.comparisons.search.metric import DECLARED
+from embaudit.comparisons.stored.roles import as_rows_were_built
 from embaudit.comparisons.why.asked import answers
 from embaudit.comparisons.why.built import Built, how_built
 from embaudit.comparisons.why.case import Case, RowAbove, StoreAnswer, kinds_of
@@ -70,6 +71,7 @@ def walk(
     wanted = [one for case in golden for one in case.expected]
     gathered = gather(store, wanted, where, seed, lambda done: progress("rows read", done, store.rows))
     rows = [row for found in gathered.rows.values() for row in found]
+    function = as_rows_were_built(function, gathered.profile.sample, store.rounded)
     built = how_built(store, function, gathered.profile, rows, gathered.texts, progress)
     declared = DECLARED.get(function.similarity or "", "cosine")
     metric: Metric = (search.metric if search is not None else "") or store.metric or declared

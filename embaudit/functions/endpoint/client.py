@@ -16,7 +16,7 @@ from embaudit.errors import EmbauditError, UsageError, one_line
 from embaudit.functions.endpoint.answers import LIST_BYTES, Answer, Endless, most_bytes
 from embaudit.functions.endpoint.dialects import OPENAI, BadAnswer, Dialect, Encoding, Fields, as_vectors
 from embaudit.functions.endpoint.pace import Pace
-from embaudit.functions.function import Answers, EmbeddingFunction
+from embaudit.functions.function import AS_SUCH, IN_ORDER, Answers, EmbeddingFunction, first_alike
 from embaudit.functions.parts import GONE, Unanswered, encode_in_parts
 from embaudit.masking import keep_credentials, keep_secret, masked, without_credentials
 from embaudit.small_files import TooDeep
@@ -150,12 +150,15 @@ class Endpoint(EmbeddingFunction):
 
     @property
     def takes_roles(self) -> bool:  # type: ignore[override]
-        return bool(self.dialect.roles or self.fields or self.prompts != NO_PROMPTS)
+        # A field of every request tells nothing of what texts are used as.
+        return any(self.alike(role) != "text" for role in AS_SUCH)
 
     @property
     def tells_roles_apart(self) -> bool:  # type: ignore[override]
-        texts = [self._sent(["a"], role) for role in ("query", "document")]
-        return texts[0] != texts[1] or self._fields_of("query") != self._fields_of("document")
+        return self.alike("query") != self.alike("document")
+
+    def alike(self, role: TextKind) -> TextKind:
+        return first_alike({one: (getattr(self.prompts, one), self._fields_of(one)) for one in IN_ORDER}, role)
 
     @property
     def interface(self) -> str:  # type: ignore[override]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from embaudit.checkpoint.prompts import NO_PROMPTS, Prompts
 from embaudit.errors import UsageError
-from embaudit.functions.function import Answers, EmbeddingFunction, similarity_named
-from embaudit.functions.object.interfaces import LOOKED_FOR, Interface, interface_of, other_kind
+from embaudit.functions.function import IN_ORDER, Answers, EmbeddingFunction, first_alike, similarity_named
+from embaudit.functions.object.interfaces import LOOKED_FOR, Interface, Way, interface_of, other_kind
 from embaudit.functions.object.named import RAISED, ObjectError, beside_results, instance_of, raised
 from embaudit.functions.object.rows import rows_of
 from embaudit.functions.parts import GONE, Unanswered, encode_in_parts
@@ -59,7 +60,7 @@ class ObjectFunction(EmbeddingFunction):
         self.interface = offered.name
         if documents is not None:
             self.interface = f"{offered.name} for queries, {of_documents.name} for documents"
-        self._ways = {
+        self._ways: dict[TextKind, tuple[Any, Way]] = {
             "query": (self._queries, offered.query or offered.document),
             "document": (self._documents, of_documents.document),
             "text": (self._documents, of_documents.text or of_documents.document),
@@ -117,14 +118,21 @@ class ObjectFunction(EmbeddingFunction):
             most or MOST_TEXTS,
             at_once if self.takes_many_at_once else 1,
             dimension=self.dimension,
-            gone=self._gone,
+            gone=partial(self._gone, role),
         )
         self.dimension = self.dimension or answers.vectors.shape[1] or None
         return answers
 
-    def _gone(self, failed: Unanswered) -> ObjectError:
+    def alike(self, role: TextKind) -> TextKind:
+        return first_alike({one: (*self._ways[one], getattr(self.prompts, one)) for one in IN_ORDER}, role)
+
+    @property
+    def asked_as(self) -> str:
+        return f"{super().asked_as} {self.prompts.as_json()}"
+
+    def _gone(self, role: TextKind, failed: Unanswered) -> ObjectError:
         return ObjectError(
-            f"{self.name} gives no vector of the first {GONE} texts: {failed}.",
+            f"{self.name} gives no vector of the first {GONE} {'queries' if role == 'query' else 'texts'}: {failed}.",
             next_step=f"It is asked as {self.interface}. Give a function that takes a list of texts and returns their "
             "vectors.",
         )

@@ -1,0 +1,45 @@
+"""LangChain's shape over a checkpoint, with what it does to queries alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions
+from embaudit.functions.function import EmbeddingFunction
+from embaudit.functions.opened import AskedAs, open_function
+
+
+@dataclass
+class Client:
+    """What a program has in its hands.
+
+    Attributes:
+        texts, rows: what it does to a query before it is encoded, and to its vector.
+        documents: what it does to documents.
+    """
+
+    checkpoint: Checkpoint
+    texts: Callable[[str], str] = str
+    rows: Callable[[np.ndarray], np.ndarray] = np.asarray
+    documents: Callable[[str], str] = str
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        found: list[list[float]] = (
+            Encoder(self.checkpoint).encode_texts([self.documents(one) for one in texts]).tolist()
+        )
+        return found
+
+    def embed_query(self, text: str) -> list[float]:
+        found: list[float] = self.rows(Encoder(self.checkpoint).encode_texts([self.texts(text)])[0]).tolist()
+        return found
+
+
+def opened(client: object, asked: AskedAs | None = None) -> EmbeddingFunction:
+    return open_function(client, LoadOptions(device="cpu"), asked or AskedAs())
+
+
+def fail(_: str) -> str:
+    raise ValueError("no queries here")
