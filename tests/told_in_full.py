@@ -73,15 +73,15 @@ def faults_of_page(page: Page) -> Iterator[str]:
         yield from [] if name and str(value).strip() else [f"identity: {name or value!r} is empty"]
         yield from (f"identity {name}: {wrong}" for wrong in wrong_in(str(value)))
     yield from [] if page.title.strip() else ["no title"]
-    yield from _faults_of_anchors(page.sections)
+    yield from _faults_of_places(html)
     for section in page.sections:
         yield from _faults_of_section(section)
 
 
-def _faults_of_anchors(sections: list[Section] | tuple[Section, ...]) -> Iterator[str]:
-    anchors = [section.anchor for section in sections]
-    for anchor in {one for one in anchors if anchors.count(one) > 1 or not one}:
-        yield f"{anchors.count(anchor)} sections at #{anchor}"
+def _faults_of_places(html: str) -> Iterator[str]:
+    places = re.findall(r'<section id="([^"]*)"', html)
+    for place in {one for one in places if places.count(one) > 1 or not one}:
+        yield f"{places.count(place)} sections at #{place}"
 
 
 def _faults_of_section(section: Section) -> Iterator[str]:

@@ -68,9 +68,12 @@ class WhyReport(Report):
             return f"{heading(one)}. {one.sentence}"
         found, cases = self.counts["found"], len(self.lost)
         low, high = exact_share(found, cases)
-        rest = ", ".join(f"{count:,} {heading_of(word)}" for word, count in self.counts.items() if word != "found")
-        lost = f"; lost {rest}" if rest else ""
-        return f"{found:,} of {cases:,} are found ({found / cases:.0%} [{low:.0%}, {high:.0%}]){lost}."
+        counts = self.counts
+        lost = ", ".join(f"{counts[word]:,} {heading_of(word)}" for word in counts if word not in ("found", "not told"))
+        rest = (f"; lost: {lost}" if lost else "") + (
+            f"; not told: {counts['not told']:,}" if counts["not told"] else ""
+        )
+        return f"{found:,} of {cases:,} are found ({found / cases:.0%} [{low:.0%}, {high:.0%}]){rest}."
 
     @property
     def cause(self) -> Finding | None:
