@@ -146,6 +146,7 @@ class GoldenChanges:
     def finding(self, name: str = RULE) -> Finding:
         """What is lost and won, with the first of them by name."""
         queries, found = len(self.ranks), sum(one.new <= FOUND for one in self.ranks)
+        before = sum(one.old <= FOUND for one in self.ranks)
         low, high = exact_share(found, queries)
         lost, won = (
             _listed([f"{_short(one.query)} ({one.old:,} → {one.new:,})" for one in some])
@@ -154,8 +155,8 @@ class GoldenChanges:
         old, new = self.names
         return Finding(
             "look" if self.lost else "ok",
-            f"{new} finds {found:,} of {queries:,} golden queries' answers among the first ten "
-            f"({found / queries:.0%} [{low:.0%}, {high:.0%}]), {old} {sum(one.old <= FOUND for one in self.ranks):,}"
+            f"{new} finds {found:,} of {queries:,} golden queries' answers of {self.name} among the first "
+            f"ten ({found / queries:.0%} [{low:.0%}, {high:.0%}]), {old} {before:,}"
             + (f"; it loses {len(self.lost):,}: {lost}" if lost else "; it loses none")
             + (f"; it wins {len(self.won):,}: {won}" if won else ""),
             "Each of them searches with its own vectors, among the texts that were given.",
