@@ -112,6 +112,8 @@ def faults_of_table(table: Table) -> Iterator[str]:
     for title in {one for one in titles if titles.count(one) > 1}:
         yield f"two columns of {name} are called {title}"
     table.records()
+    if titles[:2] == ["of", "value"]:
+        yield from (f"{row[0]} has no value in {name}" for row in table.rows if not table.columns[1].text(row[1]))
     for place, column in enumerate(table.columns):
         cells = [column.text(row[place]) for row in table.rows]
         if cells and not any(cell.strip() for cell in cells):

@@ -80,7 +80,8 @@ def _dimensions(alone: Alone) -> Iterator[Finding]:
             "mixed_dimensions",
             float(sum(others.values())),
         )
-    if profile.without_vector:
+    # That no row at all has one is said by itself.
+    if profile.without_vector and profile.dimensions:
         yield Finding(
             "problem",
             f"{profile.without_vector:,} of {profile.rows:,} rows have no vector, row {profile.first_without + 1:,} "
@@ -244,6 +245,14 @@ def findings_against(alone: Alone, against: Against) -> Iterator[Finding]:
         return
     share = against.share
     if share is None:
+        yield Finding(
+            "not measured",
+            f"The {against.kind} gives none of {len(against.rows):,} texts of a sample a vector, so no row can be "
+            "compared.",
+            "What is said here is of the stored vectors alone.",
+            f"Look at the {against.kind} first: embaudit check says what it does with texts.",
+            "no_texts",
+        )
         return
     value, low, high = share
     trials = int(against.compared.sum())
