@@ -182,3 +182,19 @@ def test_an_index_without_a_vector_says_so_once() -> None:
     assert [one.name for one in look_at(without_vectors(5)).findings] == ["no_vectors"]
     rows = look_at(without_vectors(0)).page().sections[0].parts[0].rows  # type: ignore[union-attr]
     assert all(value for _, value, _ in rows)
+
+
+def said(tiny_index: Any, function: CheckpointFunction, name: str) -> str:
+    vectors, _ = AGAINST[name](tiny_index)
+    found = against(tiny_index, function, vectors, tiny_index.texts[: len(vectors)]).findings
+    return " ".join(f"{one.sentence} {one.meaning}" for one in found)
+
+
+def test_what_is_said_of_an_index_is_true_of_it(tiny_index: Any, function: CheckpointFunction) -> None:
+    """Of texts that there are, of a cosine that there is not, of vectors that are cut and not rounded, of one row."""
+    assert "has no texts" not in said(tiny_index, function, "zeros")
+    assert "1 − cosine" not in said(tiny_index, function, "longer vectors")
+    assert "lower precision" not in said(tiny_index, function, "cut vectors")
+    assert "The one row with a text has" in said(tiny_index, function, "one row of its own")
+    assert "1 of them is explained by nothing" in said(tiny_index, function, "one foreign row")
+    assert "3 times as long" in said(tiny_index, function, "another length")

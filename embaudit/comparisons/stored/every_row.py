@@ -75,9 +75,10 @@ class ForeignRows:
                 name="foreign_rows",
             )
         elif self.is_whole:
+            every = f"Every one of {self.compared:,} rows" if self.compared > 1 else "The one row"
             yield Finding(
                 "ok",
-                f"Every one of {self.compared:,} rows with a text has the {self.kind}'s vector{EXACT}.",
+                f"{every} with a text has the {self.kind}'s vector{EXACT}.",
                 name="foreign_rows",
                 value=0.0,
             )

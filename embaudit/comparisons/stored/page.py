@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from embaudit.document import Column, Estimate, Page, Section, Table, Value, count
+from embaudit.sentences import punctuated
 from embaudit.shown import quoted
 
 if TYPE_CHECKING:
@@ -109,9 +110,9 @@ def _reasons(report: StoredReport) -> Table:
         shown = against.rows.at(reason.places[:1])
         rows.append(
             (
-                f"they {reason.said}",
+                punctuated(f"{len(reason.places):,} of them {reason.said}"),
                 Estimate(len(reason.places) / trials),
-                f"{float(against.distances[list(reason.places)].max()):.2g}",
+                "" if against.form is None else f"{float(against.distances[list(reason.places)].max()):.2g}",
                 quoted(shown.texts[0] or ""),
             )
         )

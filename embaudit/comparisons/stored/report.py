@@ -245,6 +245,16 @@ def _without_texts(index: Store, alone: Alone, function: EmbeddingFunction) -> l
             )
         ]
     fits = "as many as" if usual == own else "fewer than"
+    if index.has_texts:
+        return [
+            Finding(
+                "not measured",
+                f"No row of {index.shown} has a text and a vector that can be compared; it has {usual:,} dimensions, "
+                f"{fits} the {function.kind}'s {own:,}.",
+                "What is said here is of the vectors alone.",
+                name="no_texts",
+            )
+        ]
     return [
         Finding(
             "not measured",
