@@ -131,7 +131,7 @@ def guarded(part: str, check: Callable[[], list[Finding]]) -> list[Finding]:
         return [
             Finding(
                 "not measured",
-                f"{part.replace('_', ' ').capitalize()} could not be checked: {reason}",
+                f"{part.replace('_', ' ').capitalize()} could not be checked: {reason}.",
                 "What this part would have found is unknown.",
                 error.next_step if isinstance(error, EmbauditError) else "Report it, with the name of the checkpoint.",
                 name=f"{part}{COULD_NOT_RUN}",

@@ -37,6 +37,8 @@ WRONG = {
     "a name with its first letter lowered": re.compile(r"(?<![\w'/:-])(?!nDCG)[a-z][A-Z]{2,}"),
     "a gap": re.compile(r"(?<=\w)  +(?=\w)|\s+[.,;](?:\s|$)"),
 }
+# What a sentence ends with.
+ENDS = tuple(".!?…")
 
 
 def faults_of(report: Report) -> list[str]:
@@ -49,6 +51,7 @@ def faults_of(report: Report) -> list[str]:
     for place, one in enumerate(report.findings):
         texts |= {f"finding {one.name or place}": f"{one.sentence} | {one.meaning} | {one.advice}"}
         found += [f"finding {one.name or place}: no sentence"] if not one.sentence else []
+        found += [f"finding {one.name or place}: no end: {one.sentence}"] if one.sentence[-1:] not in ENDS else []
     texts = {where: text.replace(" |  | ", "").removesuffix(" | ") for where, text in texts.items()}
     found += [f"{where}: {wrong}" for where, text in texts.items() for wrong in wrong_in(text)]
     sentences = [one.sentence for one in page.findings]

@@ -176,7 +176,7 @@ def compare_with(
                 explanation = explain(checkpoint, plainly, {kind: vectors[kind] for kind in plainly})
             in_roles = explain_roles(checkpoint, texts, apart, vectors, explanation)
         except Exception as error:  # a model of a stranger, used as nobody uses it, may raise anything
-            reason = f"The search for the reason failed: {one_line(error)}"
+            reason = f"The search for the reason failed: {one_line(error)}."
             failed = (Finding("not measured", reason, name="explanation"),)
     progress("pairs and queries")
     corpora = tuple(compare_on(material, known, other))

@@ -165,7 +165,7 @@ def _findings(store: Store, walked: Walked, failed: str) -> list[Finding]:
     """What is known of the store, whichever case it is."""
     found = []
     if failed:
-        found.append(Finding("not measured", f"The store's own search: {failed}", "Ranks are exact.", name="search"))
+        found.append(Finding("not measured", f"The store's own search: {failed}.", "Ranks are exact.", name="search"))
     if len(walked.cases) > 1 and not any(walked.gathered.rows.values()):
         found.append(
             Finding(
@@ -181,7 +181,7 @@ def _findings(store: Store, walked: Walked, failed: str) -> list[Finding]:
             Finding(
                 "not measured",
                 f"The store's own search failed for {len(answers):,} of {len(walked.cases):,} queries: "
-                f"{answers[0].failed}",
+                f"{answers[0].failed}.",
                 "Everything else is kept.",
                 name="search",
             )
