@@ -97,8 +97,8 @@ def _parts(facts: dict[str, Any]) -> Iterator[Part]:
     for row in facts["enrichment"]:
         yield (
             f"Of the {count(row['selected'], 'token')} with the lowest retention, {row['share_selected']:.0%} are "
-            f"non-Latin or symbols, against {row['share_scanned']:.1%} of all searched tokens: {row['fold']:.1f} times as many "
-            f"(p = {row['p_value']:.1g})."
+            f"non-Latin or symbols, against {row['share_scanned']:.1%} of all searched tokens: {row['fold']:.1f} times "
+            f"as many (p = {row['p_value']:.1g})."
         )
     for row in facts["shapes"]:
         if row["gaussian_distance"] is not None:
