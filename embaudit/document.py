@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from embaudit.chart import Chart
 from embaudit.finding import Finding, Level
 
 MAX_ROWS = 200
+# Cells that hold nothing.
+EMPTY = ("", "–")
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,19 @@ class Table:
     is_even: bool = False
     more: str = ""
 
+    @property
+    def filled(self) -> Table:
+        """Without the columns that hold nothing in any row: what was not measured, or where there is none."""
+        kept = [
+            place
+            for place, column in enumerate(self.columns)
+            if any(column.text(row[place]) not in EMPTY for row in self.rows)
+        ]
+        if len(kept) in (0, len(self.columns)):
+            return self
+        columns = [self.columns[place] for place in kept]
+        return replace(self, columns=columns, rows=[[row[place] for place in kept] for row in self.rows])
+
     def cut(self, is_brief: bool) -> tuple[Sequence[Sequence[Value]], str]:
         """The rows to show, and a sentence about the others."""
         most = self.brief if is_brief and self.brief is not None else MAX_ROWS
@@ -148,7 +163,20 @@ class Section:
 
     @property
     def anchor(self) -> str:
-        return "-".join(re.findall(r"\w+", self.title.lower()))
+        return "-".join(re.findall(r"\w+", self.title.lower())) or "section"
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing would stand below its title."""
+        return all(_is_empty(part) for part in self.parts)
+
+
+def _is_empty(part: Part) -> bool:
+    if isinstance(part, Table):
+        return not part.rows
+    if isinstance(part, Chart):
+        return part.is_empty
+    return part == ""
 
 
 @dataclass(frozen=True)
@@ -158,8 +186,9 @@ class Page:
     Attributes:
         kind: text before the title.
         title: what was audited.
-        identity: names and values that describe what was audited, when, and how.
+        identity: names and values that describe what was audited, when, and how; one without a value is left out.
         findings: shown before everything else.
+        sections: one in which nothing stands is left out.
         link: address of its HTML page, for other media.
     """
 
@@ -169,6 +198,22 @@ class Page:
     sections: Sequence[Section]
     link: str = ""
     kind: str = "Audit of"
+
+    def __post_init__(self) -> None:
+        known = [(name, value) for name, value in self.identity if value]
+        object.__setattr__(self, "identity", known)
+        object.__setattr__(self, "sections", [section for section in self.sections if not section.is_empty])
+
+    @property
+    def anchored(self) -> list[tuple[str, Section]]:
+        """Each section with the place that a link leads to, of which there is one, whatever their titles are."""
+        found: dict[str, Section] = {}
+        for section in self.sections:
+            anchor, more = section.anchor, 1
+            while anchor in found:
+                anchor, more = f"{section.anchor}-{more + 1}", more + 1
+            found[anchor] = section
+        return list(found.items())
 
 
 def count(amount: int, what: str) -> str:

@@ -30,7 +30,7 @@ class Finding:
         meaning: what that means for texts in production.
         advice: what to do next; a command if there is one.
         name: the rule behind the finding; stable across audits.
-        value, low, high: the number in the sentence, with its 95 % interval if it has one.
+        value, low, high: the number in the sentence, with its 95 % interval if it has one; None if not finite.
     """
 
     kind: ClassVar[str] = "finding"
@@ -47,6 +47,10 @@ class Finding:
         # A sentence may repeat what a server or library said, and goes to pages and tables.
         for name in ("sentence", "meaning", "advice"):
             object.__setattr__(self, name, punctuated(masked(getattr(self, name))))
+        # JSON and tables have no word for a number that is none.
+        for name in ("value", "low", "high"):
+            number = getattr(self, name)
+            object.__setattr__(self, name, number if number is not None and isfinite(number) else None)
 
 
 def worst_first(findings: Iterable[Finding]) -> list[Finding]:
@@ -82,12 +86,8 @@ STAGED_SCHEMA = {
 
 
 def as_rows(findings: Iterable[Finding]) -> list[dict[str, Any]]:
-    """Rows of ``STAGED_SCHEMA``; a number that is not finite is none."""
-    rows = [asdict(finding) for finding in findings]
-    return [
-        {name: None if isinstance(one, float) and not isfinite(one) else one for name, one in row.items()}
-        for row in rows
-    ]
+    """Rows of ``STAGED_SCHEMA``."""
+    return [asdict(finding) for finding in findings]
 
 
 def in_brief(rows: Iterable[Mapping[str, Any]], name: str, of: str, whole: Collection[str] = ()) -> Iterator[Finding]:
@@ -131,7 +131,7 @@ def guarded(part: str, check: Callable[[], list[Finding]]) -> list[Finding]:
         return [
             Finding(
                 "not measured",
-                f"{part.replace('_', ' ').capitalize()} could not be checked: {reason}",
+                f"{part.replace('_', ' ').capitalize()} could not be checked: {reason}.",
                 "What this part would have found is unknown.",
                 error.next_step if isinstance(error, EmbauditError) else "Report it, with the name of the checkpoint.",
                 name=f"{part}{COULD_NOT_RUN}",

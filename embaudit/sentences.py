@@ -34,6 +34,11 @@ VERBS = {
 COUNTED = re.compile(
     rf"(?<![\w.,:/=−-])(?<!\d of )1 (?P<what>(?:(?:{ADJECTIVES}) )?(?:{NOUNS})s)\b(?: (?P<verb>{'|'.join(VERBS)})\b)?"
 )
+# One of several does what one does: "1 of 60 rows have no vector" is one that has none.
+ONE_OF = re.compile(
+    rf"(?<![\w.,:/=−-])(?P<which>1 of (?:them|[\d,]+ (?:(?:{ADJECTIVES}) )?(?:{NOUNS})s(?: with a text)?)) "
+    rf"(?P<verb>{'|'.join(VERBS)})\b"
+)
 SINGULAR = {"copies": "copy", "queries": "query"}
 
 
@@ -44,7 +49,7 @@ def listing(names: Iterable[str], empty: str = "none") -> str:
 
 def punctuated(text: str) -> str:
     """The text with one end to each sentence, and no plural after a 1."""
-    text = COUNTED.sub(_one, text)
+    text = ONE_OF.sub(lambda found: f"{found['which']} {VERBS[found['verb']]}", COUNTED.sub(_one, text))
     before = None
     while text != before:
         # One that is mended may leave another.

@@ -57,6 +57,10 @@ def test_a_sentence_ends_once(sentence: str, reason: str) -> None:
 @pytest.mark.parametrize(
     ("text", "clean"),
     [
+        ("1 of 60 rows have no vector, row 1 first.", "1 of 60 rows has no vector, row 1 first."),
+        ("It differs. 1 of them are of others.", "It differs. 1 of them is of others."),
+        ("1 of 10 rows with a text were not built by it.", "1 of 10 rows with a text was not built by it."),
+        ("11 of them are of others, 2.1 of them are not.", "11 of them are of others, 2.1 of them are not."),
         ("Nothing answers: Connection refused..", "Nothing answers: Connection refused."),
         ("It is no JSON (Expecting value.)", "It is no JSON (Expecting value)."),
         ("It is no JSON (Expecting value.).", "It is no JSON (Expecting value)."),

@@ -123,10 +123,9 @@ def _versions() -> Checked:
             continue
         if not requirement.specifier.contains(installed, prereleases=True):
             wrong.append(f"{requirement.name} {installed} is not {requirement.specifier}")
-    shown = ", ".join(f"{name} {version(name)}" for name in LIBRARIES)
     if wrong:
         return Checked("libraries", "; ".join(wrong), False, "pip install -c requirements.lock -e . (or: make audit)")
-    return Checked("libraries", shown)
+    return Checked("libraries", ", ".join(f"{name} {version(name)}" for name in LIBRARIES))
 
 
 def _device() -> Checked:

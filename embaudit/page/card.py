@@ -31,6 +31,8 @@ def card_of(report: CheckReport, on: date) -> str:
     ]
     for one in report.figures.get("data") or ():
         score = one["score"]
+        if score["value"] is None:
+            continue
         ends = "" if score["low"] is None else f" \\[{score['low']:.2f}, {score['high']:.2f}\\]"
         lines.append(f"- {plain(one['metric'])} on {plain(one['name'])}: {score['value']:.2f}{ends}")
     return masked_output("\n".join(f"> {line}\n>" for line in lines).removesuffix("\n>") + "\n")

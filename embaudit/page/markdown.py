@@ -49,7 +49,8 @@ def _part(part: Part) -> str:
     return "" if isinstance(part, Chart) else plain(part).strip()
 
 
-def _table(table: Table) -> str:
+def _table(whole: Table) -> str:
+    table = whole.filled
     rows, note = table.cut(is_brief=True)
     if not rows:
         return ""

@@ -77,8 +77,9 @@ def print_part(part: Part, out: Console) -> None:
         out.print(Text(visible(part)))
 
 
-def print_table(found: Table, out: Console) -> None:
+def print_table(whole: Table, out: Console) -> None:
     """Print a table with its title; numbers are never truncated, text may be."""
+    found = whole.filled
     places = [place for place, column in enumerate(found.columns) if not column.is_detail]
     rows, note = found.cut(is_brief=True)
     if not rows:

@@ -154,7 +154,8 @@ def _because(explanation: Explanation | None, where: str = "") -> str:
     """
     if explanation is None:
         return ""
-    if not explanation.sentences:
+    # Vectors of more numbers than the checkpoint's are held against nothing: what was found closest is close to none.
+    if not explanation.sentences or np.isnan(explanation.worst):
         return f". {where}{'no' if where else 'No'} way to use the checkpoint that was tried gives such vectors"
     it = f"{where}it" if where else "It"
     because = "; it ".join(explanation.sentences)
@@ -250,6 +251,13 @@ def finding_of_asking(asked: AskedOtherwise) -> Finding:
             f"{reason}.{because}",
             name=name,
             value=float(len(difference.failures)),
+        )
+    if np.isnan(difference.worst):
+        return Finding(
+            "not measured",
+            f"Whether a text asked {asked.how} gets the vector that it gets alone could not be told: none has a vector "
+            "that can be compared.",
+            name=name,
         )
     is_rounding = difference.worst <= asked.rounding or rounds_as_half(difference.distances)
     level: Level = "ok" if difference.worst <= SAME else "look" if is_rounding else "problem"

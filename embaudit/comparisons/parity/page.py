@@ -42,7 +42,7 @@ def _by_kind(report: ParityReport) -> Table:
     rows: list[tuple[Value, ...]] = []
     for kind in sorted(report.kinds, key=lambda kind: -np.nan_to_num(kind.worst, nan=np.inf)):
         left = [_small(report.left_on(kind.kind))] if has_explanation else []
-        shown = quoted(kind.worst_text)
+        shown = "" if np.isnan(kind.worst) else quoted(kind.worst_text)
         rows.append((kind.kind, len(kind.texts), _small(kind.median), _small(kind.worst), shown, *left))
     return Table(tuple(columns), rows)
 

@@ -185,7 +185,7 @@ def compare_with(
             differing = apart if dimensions[0] == dimensions[1] else kinds
             in_roles = explain_roles(checkpoint, texts, differing, vectors, explanation)
         except Exception as error:  # a model of a stranger, used as nobody uses it, may raise anything
-            reason = f"The search for the reason failed: {one_line(error)}"
+            reason = f"The search for the reason failed: {one_line(error)}."
             failed = (Finding("not measured", reason, name="explanation"),)
     one_tells = tuple(told_by_one(known, other, [_by_text(texts, answers) for answers in (ours, theirs)]))
     progress("pairs and queries")

@@ -27,6 +27,8 @@ ALIKE = 0.01
 # Ids that a sentence names.
 NAMED = 5
 FEW_ROWS = 11
+# What ``SearchReport.queries`` is before anything is asked, and if nothing can be.
+NO_QUERIES = (0, "none")
 # Times the present time of a query.
 DEAR = 10.0
 
@@ -38,7 +40,7 @@ def search_findings(
     yield from _cannot(report)
     for what, error in failed:
         kept = "What was measured before is kept." if report.plain is not None else ""
-        yield Finding("not measured", f"{what.capitalize()}: {error.happened}", kept, error.next_step, "not_asked")
+        yield Finding("not measured", f"{what.capitalize()}: {error.happened}.", kept, error.next_step, "not_asked")
     yield from _recall(report)
     yield from _reach(report)
     yield from _results(report)
@@ -78,6 +80,21 @@ def _cannot(report: SearchReport) -> Iterator[Finding]:
             advice="Name the function that built it; embaudit vectors says which one did not.",
             name="another_dimension",
             value=float(profile.dimension),
+        )
+    elif report.search is not None and report.queries == NO_QUERIES:
+        yield Finding(
+            "not measured",
+            "There is nothing to ask: no query has a vector.",
+            advice="Give queries: --queries FILE, and the function that encodes them.",
+            name="no_queries",
+        )
+    elif report.plain is not None and report.recall is None:
+        yield Finding(
+            "not measured",
+            f"No query has a row to be found in {store.shown}: a stored vector that asks leaves itself out.",
+            "With so few rows there is nothing to compare.",
+            name="few_rows",
+            value=float(report.plain.rows),
         )
     elif profile is not None and profile.rows < FEW_ROWS:
         yield Finding(
@@ -119,12 +136,14 @@ def _advice(report: SearchReport) -> str:
             f" {search.anew[0].upper()}{search.anew[1:]} would cost less." if found.times > DEAR and search.anew else ""
         )
         return f"{found.shown}{exact} finds {_share(found.recall)}, at {_times(found.times)} the time of a query.{less}"
-    if search.is_exact or not report.tried:
-        return (
-            "Its settings cannot be changed in a query: build the index anew with more links or lists that are probed."
-        )
-    best = max(report.tried, key=lambda one: one.recall.value)
     anew = search.anew or "finer codes, or the vectors themselves beside them"
+    if search.is_exact or not (search.dials or search.exact):
+        return f"Its settings cannot be changed in a query: build the index anew, with {anew}."
+    if not report.tried:
+        return "What other settings of a query would give was not measured: run the same command again."
+    best = max(report.tried, key=lambda one: one.recall.value)
+    if len(report.tried) == 1:
+        return f"{best.shown} is the widest setting of a query that it takes: build the index anew, with {anew}."
     return (
         f"No setting of a query that was tried reaches it ({best.shown} finds {best.recall.value:.2f}): "
         f"build the index anew, with {anew}."

@@ -13,7 +13,7 @@ from embaudit.comparisons.report import Report
 from embaudit.comparisons.search.codes import kept_by_codes
 from embaudit.comparisons.search.curve import ENOUGH, TriedSetting, tried_settings
 from embaudit.comparisons.search.exact import exact_search
-from embaudit.comparisons.search.findings import search_findings
+from embaudit.comparisons.search.findings import NO_QUERIES, search_findings
 from embaudit.comparisons.search.measured import FIRST, KeptParts, Progress, SearchedRows, searched
 from embaudit.comparisons.search.metric import DECLARED, RankedBy, ranked_by
 from embaudit.comparisons.search.page import search_page
@@ -101,7 +101,8 @@ class SearchReport(Report):
                 return self.by_level()[0].sentence
             case _:
                 reason = next((one.sentence for one in self.by_level() if one.level == "not measured"), "")
-                return f"It could not be told whether its search finds what the store holds: {reason}"
+                because = f": {reason}" if reason else "."
+                return f"It could not be told whether its search finds what the store holds{because}"
 
     def page(self) -> Page:
         return search_page(self)
@@ -168,7 +169,9 @@ def look_at_search(
     search = None if store.search is None else parts.run("its search", store.search)
     present = {} if search is None else search.present_with(settings or {}, store.shown)
     profile = profile_of(store, seed, lambda done: progress("rows read", done, store.rows))
-    report = SearchReport(store, search, present, target, (0, ""), "" if function is None else function.name, profile)
+    report = SearchReport(
+        store, search, present, target, NO_QUERIES, "" if function is None else function.name, profile
+    )
     if search is not None and profile.dimensions and search.metric:
         ask = _queries(function, texts, vectors, profile.sample, queries)
         if ask.vectors.shape[1] > profile.dimension:
@@ -193,7 +196,7 @@ def _measure(
     assert profile is not None
     sample, dimension = profile.sample, profile.dimension
     if not len(ask) or ask.vectors.shape[1] != dimension:
-        return replace(report, queries=(len(ask), f"{ask.vectors.shape[1]} dimensions" if len(ask) else "none"))
+        return replace(report, queries=(len(ask), f"{ask.vectors.shape[1]} dimensions") if len(ask) else NO_QUERIES)
     report = replace(report, queries=(len(ask), ask.what))
     plain = parts.run("the queries", lambda: searched(store, search, ask, present, progress))
     if plain is None:
@@ -220,6 +223,8 @@ def _measure(
                 ),
             )
             report = replace(report, reached=told)
+    # Of queries that no row could answer, no setting finds more.
+    if not search.is_exact and report.recall is not None:
         tried = parts.run(
             "other settings",
             lambda: tried_settings(

@@ -179,7 +179,9 @@ def measure_sample(
         kind=function.kind,
     )
     if form is not None:
-        found = replace(found, tolerance=form.tolerance(found.distances), length_ratio=_ratio(ours, sample, found))
+        found = replace(found, tolerance=form.tolerance(found.distances))
+        # Of the rows that are its own within that.
+        found = replace(found, length_ratio=_ratio(ours, sample, found))
     return found, ours
 
 

@@ -67,15 +67,24 @@ class ForeignRows:
                 "foreign_rows",
                 float(self.count),
             )
+        elif self.is_whole and not self.compared:
+            yield Finding(
+                "not measured",
+                f"No row was compared: the {self.kind} gives a vector of no row's text.",
+                "Nothing is said of any row.",
+                name="foreign_rows",
+            )
         elif self.is_whole:
+            every = f"Every one of {self.compared:,} rows" if self.compared > 1 else "The one row"
             yield Finding(
                 "ok",
-                f"Every one of {self.compared:,} rows with a text has the {self.kind}'s vector{EXACT}.",
+                f"{every} with a text has the {self.kind}'s vector{EXACT}.",
                 name="foreign_rows",
                 value=0.0,
             )
         if not self.is_whole and not self.count:
-            yield Finding("not measured", f"It was interrupted after row {self.read:,}.", name="interrupted")
+            where = f"after row {self.read:,}" if self.read else "before the first row"
+            yield Finding("not measured", f"It was interrupted {where}.", name="interrupted")
 
     def as_json(self) -> dict[str, Any]:
         return {

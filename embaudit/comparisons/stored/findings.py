@@ -80,7 +80,8 @@ def _dimensions(alone: Alone) -> Iterator[Finding]:
             "mixed_dimensions",
             float(sum(others.values())),
         )
-    if profile.without_vector:
+    # That no row at all has one is said by itself.
+    if profile.without_vector and profile.dimensions:
         yield Finding(
             "problem",
             f"{profile.without_vector:,} of {profile.rows:,} rows have no vector, row {profile.first_without + 1:,} "
@@ -244,17 +245,26 @@ def findings_against(alone: Alone, against: Against) -> Iterator[Finding]:
         return
     share = against.share
     if share is None:
+        yield Finding(
+            "not measured",
+            f"The {against.kind} gives none of {len(against.rows):,} texts of a sample a vector, so no row can be "
+            "compared.",
+            "What is said here is of the stored vectors alone.",
+            f"Look at the {against.kind} first: embaudit check says what it does with texts.",
+            "no_texts",
+        )
         return
     value, low, high = share
     trials = int(against.compared.sum())
     own = against.distances[against.compared & ~against.differs]
     if not against.is_foreign.any():
         of = "with a text" if against.is_exact else "of a sample"
+        all_rows = f"All {trials:,} rows" if trials > 1 else "The one row"
         bound = f", so at most {high:.2%} of {against.population:,} are not (95 % interval)"
         yield Finding(
             "ok",
-            f"All {trials:,} rows {of} have the {against.kind}'s vector (1 − cosine at most {own.max():.1e})"
-            f"{EXACT if against.is_exact else bound}.",
+            f"{all_rows} {of} {'have' if trials > 1 else 'has'} the {against.kind}'s vector (1 − cosine at most "
+            f"{own.max():.1e}){EXACT if against.is_exact else bound}.",
             name="own_vectors",
             value=value,
             low=low,
@@ -277,7 +287,7 @@ def findings_against(alone: Alone, against: Against) -> Iterator[Finding]:
             low,
             high,
         )
-    yield from _how_stored(against, own)
+    yield from _how_stored(alone, against, own)
 
 
 def _because(against: Against) -> str:
@@ -286,14 +296,16 @@ def _because(against: Against) -> str:
     return "".join(f". {len(reason.places):,} of them {reason.said}" for reason in told)
 
 
-def _how_stored(against: Against, own: np.ndarray) -> Iterator[Finding]:
+def _how_stored(alone: Alone, against: Against, own: np.ndarray) -> Iterator[Finding]:
     form = against.form
     assert form is not None
     if form.said and len(own):
         yield Finding(
             "look",
             f"Vectors are stored {form.said}.",
-            "They are the checkpoint's in lower precision: neighbours that are nearly tied change places.",
+            f"What the {against.kind} gives beyond them is left out: neighbours may be others."
+            if alone.profile.dimension < against.dimension
+            else f"They are the {against.kind}'s in lower precision: neighbours that are nearly tied change places.",
             "Bring queries to the same form, or compare again in float32 what the index finds.",
             "stored_form",
         )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from embaudit.document import Column, Estimate, Page, Section, Table, Value
+from embaudit.document import Column, Estimate, Page, Section, Table, Value, count
+from embaudit.sentences import punctuated
 from embaudit.shown import quoted
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def _alone(report: StoredReport) -> Table:
     profile = alone.profile
     exact = EXACT if report.index.drawn is None else DRAWN
     of = dict.fromkeys(alone.sampled, SAMPLE)
-    dimensions = ", ".join(f"{one:,} ({count:,} rows)" for one, count in profile.dimensions.items()) or "none"
+    dimensions = ", ".join(f"{one:,} ({count(rows, 'row')})" for one, rows in profile.dimensions.items()) or "none"
     texts = f"{alone.repeats.repeated_texts:,}" if report.index.has_texts else "no texts"
     rows: list[tuple[Value, ...]] = [
         ("dimensions", dimensions, exact),
@@ -52,7 +53,8 @@ def _alone(report: StoredReport) -> Table:
         ("texts stored more than once", texts, exact),
     ]
     if alone.mean_cosine is not None:
-        rows.append(("mean cosine of all pairs", f"{alone.mean_cosine:.3f}", exact))
+        # A mean of nearly nothing has no sign.
+        rows.append(("mean cosine of all pairs", f"{round(alone.mean_cosine, 3) + 0.0:.3f}", exact))
     if alone.effective_rank is not None:
         rows.append(("effective rank", f"{alone.effective_rank:.0f}", of.get("effective_rank", exact)))
     if (found := alone.neighbours) is not None:
@@ -66,7 +68,7 @@ def _alone(report: StoredReport) -> Table:
                 rows.append((what, f"{share:.1%} [{low:.1%}, {high:.1%}]", INTERVAL))
         if found.skewness is not None:
             rows.append(("skewness of neighbour counts", f"{found.skewness:.1f}", of.get("hubness_skewness", exact)))
-    return Table((Column("of"), Column("value", is_prose=True), Column("from")), rows)
+    return Table((Column("of"), Column("value", is_prose=True), Column("from")), [row for row in rows if row[1]])
 
 
 def _three(report: StoredReport) -> str:
@@ -108,9 +110,9 @@ def _reasons(report: StoredReport) -> Table:
         shown = against.rows.at(reason.places[:1])
         rows.append(
             (
-                f"they {reason.said}",
+                punctuated(f"{len(reason.places):,} of them {reason.said}"),
                 Estimate(len(reason.places) / trials),
-                f"{float(against.distances[list(reason.places)].max()):.2g}",
+                "" if against.form is None else f"{float(against.distances[list(reason.places)].max()):.2g}",
                 quoted(shown.texts[0] or ""),
             )
         )

@@ -6,6 +6,8 @@ import numpy as np
 
 ROWS = 2_000
 LEVELS = 256
+# Numbers of any precision have no more values than there are numbers.
+FEWEST_FOR_LEVELS = 4 * LEVELS
 # Values of a dimension repeat by chance in few rows.
 FEWEST_FOR_DIMENSIONS = 1_000
 # How far from a whole number a multiple of a grid's step may be, and of what share of the numbers.
@@ -26,9 +28,9 @@ def precision_of(vectors: np.ndarray) -> str:
         inside = values.min() >= -128 and values.max() <= 255
         return "whole numbers of one byte (int8 or packed bits)" if inside else "whole numbers"
     exact = rows.astype(np.float32)
-    if len(np.unique(exact)) <= LEVELS:
+    if exact.size >= FEWEST_FOR_LEVELS and len(np.unique(exact)) <= LEVELS:
         return f"on {LEVELS} levels or fewer (int8 before)"
-    if _is_on_row_grid(exact):
+    if exact.shape[1] > 1 and _is_on_row_grid(exact):
         return "on the levels of int8, scaled by each row's largest"
     if len(rows) >= FEWEST_FOR_DIMENSIONS and all(len(np.unique(column)) <= LEVELS for column in exact.T):
         return "on 256 levels or fewer for each dimension (int8 before)"

@@ -248,15 +248,16 @@ def _nothing(rows: SomeRows, ours: np.ndarray, left: np.ndarray, found: Against,
         firsts, seconds = np.triu_indices(len(left[:200]), 1)
         theirs, own = unit_float32(rows.vectors[left[:200]]), unit_float32(ours[left[:200]])
         agreement = spearman((theirs @ theirs.T)[firsts, seconds], (own @ own.T)[firsts, seconds])
-    far = f"1 − cosine {median:.2g} at the median"
+    # Vectors of another dimension have no cosine with the function's.
+    far = "" if found.form is None else f" (1 − cosine {median:.2g} at the median)"
     if agreement is not None and agreement < AGREE:
         return (
-            f"are explained by nothing that was tried ({far}); their similarities do not agree with the {found.kind}'s "
+            f"are explained by nothing that was tried{far}; their similarities do not agree with the {found.kind}'s "
             f"(ρ = {agreement:.2f}): probably texts that were changed or mixed up since, or no text's vectors"
         )
     if agreement is not None:
         return (
-            f"are explained by nothing that was tried ({far}); their similarities agree with the {found.kind}'s "
+            f"are explained by nothing that was tried{far}; their similarities agree with the {found.kind}'s "
             f"(ρ = {agreement:.2f}): the same texts by another revision or model, or texts edited since{more}"
         )
-    return f"are explained by nothing that was tried ({far}): another revision or model, or other texts{more}"
+    return f"are explained by nothing that was tried{far}: another revision or model, or other texts{more}"

@@ -31,6 +31,8 @@ from embaudit.stores.store import Store
 
 Verdict = Literal["wholly its own", "not wholly its own", "sound", "not sound", "could not be told"]
 SAMPLED = 1_000
+# The rule of the finding that there is nothing to look at.
+NOTHING = "no_vectors"
 
 
 @dataclass(frozen=True)
@@ -91,8 +93,11 @@ class StoredReport(Report):
                 return f"The index is wholly the {self.against.kind}'s{EXACT if is_exact else sample}{more}."
             case "sound":
                 return f"Nothing wrong was found in the vectors alone{more}."
+            case "could not be told" if not self.checkpoint:
+                cause = next(finding for finding in self.findings if finding.name == NOTHING)
+                return f"Nothing could be told: {cause.sentence[0].lower()}{cause.sentence[1:]}"
             case "could not be told":
-                return f"It could not be told whether {self.checkpoint or 'a checkpoint'} built the index{more}."
+                return f"It could not be told whether {self.checkpoint} built the index{more}."
             case _:
                 cause = next(finding for finding in self.by_level() if finding.level == "problem")
                 kind = "checkpoint" if self.against is None else self.against.kind
@@ -235,7 +240,7 @@ def dimension_of(function: EmbeddingFunction) -> int:
 def _nothing_to_measure(alone: Alone) -> Finding:
     rows = alone.profile.rows
     sentence = f"None of {rows:,} rows has a vector." if rows else "The index is empty: it has no rows."
-    return Finding("problem" if rows else "not measured", sentence, advice="Export it again.", name="no_vectors")
+    return Finding("problem" if rows else "not measured", sentence, advice="Export it again.", name=NOTHING)
 
 
 def _without_texts(index: Store, alone: Alone, function: EmbeddingFunction) -> list[Finding]:
@@ -253,6 +258,16 @@ def _without_texts(index: Store, alone: Alone, function: EmbeddingFunction) -> l
             )
         ]
     fits = "as many as" if usual == own else "fewer than"
+    if index.has_texts:
+        return [
+            Finding(
+                "not measured",
+                f"No row of {index.shown} has a text and a vector that can be compared; it has {usual:,} dimensions, "
+                f"{fits} the {function.kind}'s {own:,}.",
+                "What is said here is of the vectors alone.",
+                name="no_texts",
+            )
+        ]
     return [
         Finding(
             "not measured",

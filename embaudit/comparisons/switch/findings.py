@@ -225,18 +225,27 @@ def bridge_findings(searches: Sequence[SearchOutcome], holds: float) -> Iterator
             )
             continue
         way, old = one.ways[one.bridge], one.ways[OLD]
+        if way.kept.value is None or old.kept.value is None:
+            yield Finding(
+                "not measured",
+                f"What a bridge would keep could not be told on {one.name}: NEW finds nothing that is relevant.",
+                advice="Look at what is judged to be relevant: are these the documents of the index?",
+                name="bridge",
+            )
+            continue
         others = ", ".join(
             f"{HOW[name]} {shown(other.kept.value)}"
             for name, other in one.ways.items()
             if name in HOW and name != one.bridge and other.kept.value is not None
         )
+        others = f" {others};" if others else ""
         is_above = way.kept.low is not None and way.kept.low >= holds
-        no_gain = one.is_judged and (old.kept.value or 0.0) >= (way.kept.value or 0.0)
+        no_gain = one.is_judged and old.kept.value >= way.kept.value
         yield Finding(
             "ok" if is_above else "look",
             f"For {one.name}, a bridge into OLD's index ({HOW[one.bridge]}; maps fitted on {min(one.fitted_on):,} "
-            f"other texts) keeps {_or_none(way.kept)} of NEW's {one.measure}; {others}; OLD alone has "
-            f"{_or_none(old.kept)} of it.",
+            f"other texts) keeps {with_interval(way.kept)} of NEW's {one.measure};{others} OLD alone "
+            f"has {with_interval(old.kept)} of it.",
             "Over this bridge, NEW finds no more than OLD alone." if no_gain else "",
             name="bridge",
             value=way.kept.value,
@@ -287,10 +296,6 @@ def size(count: int) -> str:
         if count >= unit:
             return f"{count / unit:.3g} {name}"
     return f"{count} bytes"
-
-
-def _or_none(found: PairedEstimate) -> str:
-    return "nothing known" if found.value is None else with_interval(found)
 
 
 def _percent(found: PairedEstimate) -> str:

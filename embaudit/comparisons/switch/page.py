@@ -44,7 +44,7 @@ def _sections(report: SwitchReport) -> Iterator[Section]:
         yield Section("Cut-offs", [_cut_offs(report), _decisions(report), *charts])
     for golden in report.golden:
         if golden.lost or golden.won:
-            yield Section("Golden queries", [_golden(golden)])
+            yield Section(f"Golden queries of {golden.name}", [_golden(golden)])
     if report.quality:
         yield Section("Quality", [_quality(report)])
 
@@ -187,10 +187,10 @@ def _golden(golden: GoldenChanges) -> Table:
     for what, found in (("lost", golden.lost), ("won", golden.won)):
         rows += [(what, cut(one.query, LONGEST), one.old, one.new, cut(one.expected, LONGEST)) for one in found]
     columns = (
-        Column("by NEW"),
+        Column("with NEW"),
         Column("query", is_prose=True),
         Column("rank by OLD", ","),
-        Column("by NEW", ","),
+        Column("rank by NEW", ","),
         Column("should find", is_prose=True),
     )
     return Table(columns, rows)

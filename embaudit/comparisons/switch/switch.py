@@ -199,7 +199,7 @@ def switch_functions(
     more = [
         say.cost_finding(cost),
         *say.role_findings((old, new), [one for one in searches if not one.asks_itself]),
-        *(Finding("not measured", f"Not used: {what}", name="material") for what in missing),
+        *(Finding("not measured", f"Not used: {what}.", name="material") for what in missing),
     ]
     if _is_one(old, new):
         more.append(

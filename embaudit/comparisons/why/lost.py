@@ -23,6 +23,8 @@ from typing import Literal
 
 from embaudit.comparisons.search.metric import NAMES
 from embaudit.comparisons.why.case import Case
+from embaudit.masking import masked
+from embaudit.sentences import punctuated
 from embaudit.shown import cut, quoted
 from embaudit.stores.store import Metric
 
@@ -46,6 +48,16 @@ class Lost:
     sentence: str
     mend: str = ""
     cause: str = ""
+
+    def __post_init__(self) -> None:
+        # Like a finding, it has what libraries and stores said put into it.
+        for name in ("sentence", "mend"):
+            object.__setattr__(self, name, punctuated(masked(getattr(self, name))))
+
+    @property
+    def told(self) -> str:
+        """What happened, and what mends it if anything does."""
+        return f"{self.sentence} → {self.mend}" if self.mend else self.sentence
 
 
 @dataclass(frozen=True)
@@ -114,7 +126,9 @@ def _behind(case: Case, k: int, limit_words: str) -> Lost:
         copies = case.rank - distinct
         return Lost(
             "cut-off",
-            f"{copies:,} copies of other texts stand above it: without them it is {_nth(distinct)}.",
+            f"{copies:,} copies of other texts stand above it: without them it is {_nth(distinct)}."
+            if copies > 1
+            else f"A copy of another text stands above it: without it, it is {_nth(distinct)}.",
             "Remove duplicates from the index, or from results.",
             "copies",
         )
@@ -131,10 +145,12 @@ def _behind(case: Case, k: int, limit_words: str) -> Lost:
     if even is not None and even <= k:
         odd = [one for one in case.above if one.kind in ("hub", "no content")]
         is_junk = all(one.kind == "no content" for one in odd)
-        what = "texts without content" if is_junk else "rows that stand in everybody's results"
+        what = "without content" if is_junk else "in everybody's results"
+        some = f"{len(odd):,} rows {what} stand" if len(odd) > 1 else f"A row {what} stands"
+        first = " first" if len(odd) > 1 else ""
         return Lost(
             "function",
-            f"{len(odd):,} {what} stand above ({cut(odd[0].text or odd[0].id)!r} first); without, it is {_nth(even)}.",
+            f"{some} above it ({cut(odd[0].text or odd[0].id)!r}{first}); without, it is {_nth(even)}.",
             "Leave them out of the index; embaudit vectors and the measure attractors name such rows.",
             "no content" if is_junk else "hubs",
         )

@@ -38,7 +38,7 @@ def _sections(report: WhyReport) -> Iterator[Section]:
     yield Section("Where they were lost", [_shares(report)])
     yield Section("Each of them", [_each(cases)])
     for case, lost in [one for one in cases if one[1].lost != "found"][:WALKED]:
-        yield Section(cut(case.query, LONGEST), [f"{lost.sentence} → {lost.mend}", _walk(report, case)])
+        yield Section(cut(case.query, LONGEST), [lost.told, _walk(report, case)])
 
 
 def _walk(report: WhyReport, case: Case) -> Table:
@@ -75,8 +75,8 @@ def _row(report: WhyReport, case: Case) -> str:
         return f"{start}; whether its vector is the function's is not known"
     how = ""
     if case.apart is not None:
-        how = f"(1 − cosine {case.apart:.0e})" if case.apart > 0 else "to the last bit"
-    return f"{start}; its vector is {'' if case.is_own else 'not '}the function's {how}{of if case.is_own else ''}"
+        how = f" (1 − cosine {case.apart:.0e})" if case.apart > 0 else " to the last bit"
+    return f"{start}; its vector is {'' if case.is_own else 'not '}the function's{how}{of if case.is_own else ''}"
 
 
 def _function(report: WhyReport, case: Case) -> str:
@@ -84,21 +84,25 @@ def _function(report: WhyReport, case: Case) -> str:
         return "not ranked"
     cosine = "" if case.cosine is None else f" (cosine {case.cosine:.2f})"
     said = f"exact rank {case.rank:,} of {report.walked.rows:,}{cosine}"
-    kinds = {"hub": "in everybody's results", "copy": "copies of others", "no content": "without content"}
-    counted = [(name, sum(one.kind == kind for one in case.above)) for kind, name in kinds.items()]
-    odd = ", ".join(f"{count:,} {name}" for name, count in counted if count)
+    kinds = {
+        "hub": ("in everybody's results",) * 2,
+        "copy": ("copy of another", "copies of others"),
+        "no content": ("without content",) * 2,
+    }
+    counted = [(names, sum(one.kind == kind for one in case.above)) for kind, names in kinds.items()]
+    odd = ", ".join(f"{count:,} {names[count > 1]}" for names, count in counted if count)
     return f"{said}; above it {odd}" if odd else said
 
 
 def _search(report: WhyReport, case: Case) -> str:
     answer = case.answer
     if answer is None:
-        why = report.not_searched or "the store has none that can be asked: ranks are exact"
-        return f"not asked: {why}"
+        why = _not_asked(report, case)
+        return f"not asked: {why}" if why else ""
     if answer.failed:
         return f"not measured: {answer.failed}"
-    settings = f", {answer.settings}" if answer.settings else ""
-    how = f" ({answer.index}{settings})"
+    how = ", ".join(filter(None, (answer.index, answer.settings)))
+    how = f" ({how})" if how else ""
     if answer.rank is not None:
         same = ", too: nothing is lost there" if answer.rank == case.rank else ""
         return f"the store has it at {answer.rank:,}{same}{how}"
@@ -106,7 +110,21 @@ def _search(report: WhyReport, case: Case) -> str:
         return f"the store has a copy of it, {answer.copy[0]}, at {answer.copy[1]:,}{how}"
     finds = f"; {answer.finds[0]} finds it at {answer.finds[1]:,}" if answer.finds is not None else ""
     wide = f", and has it at {answer.wide:,} of a hundred" if answer.wide is not None else ""
-    return f"not among the {len(answer.given):,} that the store gives{wide}{finds}{how}"
+    given = f"not among the {len(answer.given):,} that the store gives" if answer.given else "the store gives none"
+    return f"{given}{wide}{finds}{how}"
+
+
+def _not_asked(report: WhyReport, case: Case) -> str:
+    """Why the store's own search was not asked for a row; empty if there was nothing to ask for."""
+    if case.row is None or not case.can_be_searched or case.rank is None:
+        return ""
+    if report.not_searched:
+        return report.not_searched
+    if report.store.search is None:
+        return "the store has none that can be asked: ranks are exact"
+    if case.row.id is None:
+        return "what it gives has ids, and the row has none: ranks are exact"
+    return "it cannot be asked with the filter: ranks are exact"
 
 
 def _words(report: WhyReport, case: Case) -> str:

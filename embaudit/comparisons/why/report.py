@@ -69,9 +69,12 @@ class WhyReport(Report):
             return f"{heading(one)}. {one.sentence}"
         found, cases = self.counts["found"], len(self.lost)
         low, high = exact_share(found, cases)
-        rest = ", ".join(f"{count:,} {heading_of(word)}" for word, count in self.counts.items() if word != "found")
-        lost = f"; lost {rest}" if rest else ""
-        return f"{found:,} of {cases:,} are found ({found / cases:.0%} [{low:.0%}, {high:.0%}]){lost}."
+        counts = self.counts
+        lost = ", ".join(f"{counts[word]:,} {heading_of(word)}" for word in counts if word not in ("found", "not told"))
+        rest = (f"; lost: {lost}" if lost else "") + (
+            f"; not told: {counts['not told']:,}" if counts["not told"] else ""
+        )
+        return f"{found:,} of {cases:,} are found ({found / cases:.0%} [{low:.0%}, {high:.0%}]){rest}."
 
     @property
     def cause(self) -> Finding | None:
@@ -163,7 +166,7 @@ def _findings(store: Store, walked: Walked, failed: str) -> list[Finding]:
     """What is known of the store, whichever case it is."""
     found = []
     if failed:
-        found.append(Finding("not measured", f"The store's own search: {failed}", "Ranks are exact.", name="search"))
+        found.append(Finding("not measured", f"The store's own search: {failed}.", "Ranks are exact.", name="search"))
     if len(walked.cases) > 1 and not any(walked.gathered.rows.values()):
         found.append(
             Finding(
@@ -179,7 +182,7 @@ def _findings(store: Store, walked: Walked, failed: str) -> list[Finding]:
             Finding(
                 "not measured",
                 f"The store's own search failed for {len(answers):,} of {len(walked.cases):,} queries: "
-                f"{answers[0].failed}",
+                f"{answers[0].failed}.",
                 "Everything else is kept.",
                 name="search",
             )

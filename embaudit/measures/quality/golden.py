@@ -50,8 +50,8 @@ class MeasuredGolden(MeasuredCollection):
         named = [f"{_short(self.collection.queries[query])} ({int(ranks[query]):,})" for query in lost]
         return Finding(
             "look" if lost else "ok",
-            f"It finds {found:,} of {self.items:,} golden queries' answers among the first ten of "
-            f"{len(self.collection.documents):,} documents ({found / self.items:.0%} [{low:.0%}, {high:.0%}])"
+            f"It finds {found:,} of {self.items:,} golden queries' answers of {self.collection.name} among the first "
+            f"ten of {len(self.collection.documents):,} documents ({found / self.items:.0%} [{low:.0%}, {high:.0%}])"
             + (f"; not those of {_listed(named)}." if lost else "."),
             "By its vectors alone: an index may lose more.",
             WHERE_LOST if lost else "",
@@ -146,6 +146,7 @@ class GoldenChanges:
     def finding(self, name: str = RULE) -> Finding:
         """What is lost and won, with the first of them by name."""
         queries, found = len(self.ranks), sum(one.new <= FOUND for one in self.ranks)
+        before = sum(one.old <= FOUND for one in self.ranks)
         low, high = exact_share(found, queries)
         lost, won = (
             _listed([f"{_short(one.query)} ({one.old:,} → {one.new:,})" for one in some])
@@ -154,10 +155,10 @@ class GoldenChanges:
         old, new = self.names
         return Finding(
             "look" if self.lost else "ok",
-            f"{new} finds {found:,} of {queries:,} golden queries' answers among the first ten "
-            f"({found / queries:.0%} [{low:.0%}, {high:.0%}]), {old} {sum(one.old <= FOUND for one in self.ranks):,}"
+            f"{new} finds {found:,} of {queries:,} golden queries' answers of {self.name} among the first "
+            f"ten ({found / queries:.0%} [{low:.0%}, {high:.0%}]), {old} {before:,}"
             + (f"; it loses {len(self.lost):,}: {lost}" if lost else "; it loses none")
-            + (f"; it wins {len(self.won):,}: {won}" if won else ""),
+            + (f"; it wins {len(self.won):,}: {won}." if won else "."),
             "Each of them searches with its own vectors, among the texts that were given.",
             WHERE_LOST if self.lost else "",
             name,

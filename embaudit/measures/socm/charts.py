@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from embaudit.chart import Axis, Chart, Layer, Mark, Panel
+from embaudit.document import count
 
 # Most cells along each axis, and the finer resolution (per unit) at which pairs are counted first: one pass over
 # millions of pairs does not know their range in advance.
@@ -43,7 +44,7 @@ def density_chart(corpus: str, counts: list[dict[str, Any]]) -> Chart:
     cells = [
         Mark(
             *(row["mu"] * wide, row["sigma"] * high, (row["mu"] + 1) * wide, (row["sigma"] + 1) * high),
-            label=f"{row['pairs']:,} pairs: d_μ about {(row['mu'] + 0.5) * wide:.2f}, "
+            label=f"{count(row['pairs'], 'pair')}: d_μ about {(row['mu'] + 0.5) * wide:.2f}, "
             f"d_Σ about {(row['sigma'] + 0.5) * high:.2f}",
             # A cell with one pair must stay visible next to one with thousands.
             weight=round(0.08 + 0.92 * (row["pairs"] / most) ** 0.5, 3),

@@ -96,9 +96,9 @@ def _parts(facts: dict[str, Any]) -> Iterator[Part]:
         yield _protocol(row)
     for row in facts["enrichment"]:
         yield (
-            f"Of the {row['selected']} tokens with the lowest retention, {row['share_selected']:.0%} are non-Latin or "
-            f"symbols, against {row['share_scanned']:.1%} of all searched tokens: {row['fold']:.1f} times as many "
-            f"(p = {row['p_value']:.1g})."
+            f"Of the {count(row['selected'], 'token')} with the lowest retention, {row['share_selected']:.0%} are "
+            f"non-Latin or symbols, against {row['share_scanned']:.1%} of all searched tokens: {row['fold']:.1f} times "
+            f"as many (p = {row['p_value']:.1g})."
         )
     for row in facts["shapes"]:
         if row["gaussian_distance"] is not None:
@@ -214,8 +214,8 @@ def _protocol(row: dict[str, Any]) -> str:
     missed = ""
     if row["pilot_shortlisted"]:
         missed = (
-            f"; missed by the search: {row['pilot_missed']} of the {row['pilot_shortlisted']} tokens in a random "
-            f"sample of {row['pilot']:,} that belong on its shortlist ({row['miss_rate']:.0%}, 95 % interval "
+            f"; missed by the search: {row['pilot_missed']} of the {count(row['pilot_shortlisted'], 'token')} in a "
+            f"random sample of {row['pilot']:,} that belong on its shortlist ({row['miss_rate']:.0%}, 95 % interval "
             f"{row['miss_low']:.0%} to {row['miss_high']:.0%})"
         )
     trusted = "".join(

@@ -1,0 +1,206 @@
+"""Every state that a report of a store's search can have is told in every form, and what is said is true in it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from told_in_full import assert_told
+
+from embaudit.comparisons.search.curve import TriedSetting
+from embaudit.comparisons.search.findings import search_findings
+from embaudit.comparisons.search.recall import MeanShare
+from embaudit.comparisons.search.report import SearchReport, look_at_search
+from embaudit.errors import CorpusError
+from embaudit.stores.opened import open_store
+from embaudit.stores.search import Hits
+from tests.planted_indexes import built, clustered, graph, written
+
+VECTORS = clustered(300, 8, 10)
+
+
+def store_of(vectors: np.ndarray, file: Path) -> Path:
+    """A table of vectors, which nothing searches by itself."""
+    np.save(file, vectors)
+    return file
+
+
+# By name: what is searched, and how it is asked.
+REAL: dict[str, tuple[Callable[[Path], Path], dict[str, Any]]] = {
+    **{
+        f"{rows} in {name}": (
+            lambda folder, make=make, rows=rows: written(make(VECTORS[:rows]), folder / "i.faiss"),
+            {},
+        )
+        for rows in (1, 2, 11)
+        for name, make in {
+            "a graph": lambda some: graph(some, 4, 20, 2),
+            "a flat index": lambda some: built("Flat", some),
+        }.items()
+    },
+    "a poor graph": (lambda folder: written(graph(VECTORS, 2, 3, 1), folder / "i.faiss"), {}),
+    "lists": (lambda folder: written(built("IVF16,Flat", VECTORS, nprobe=1), folder / "i.faiss"), {}),
+    "codes": (lambda folder: written(built("PQ2x4", VECTORS), folder / "i.faiss"), {}),
+    "other lengths": (
+        lambda folder: written(
+            built("Flat", VECTORS * np.linspace(0.1, 3, 300)[:, None].astype("f4")), folder / "i.faiss"
+        ),
+        {},
+    ),
+    "one query": (lambda folder: written(graph(VECTORS, 4, 20, 2), folder / "i.faiss"), {"queries": 1}),
+    "a file": (lambda folder: store_of(VECTORS, folder / "v.npy"), {}),
+    "a file without rows": (lambda folder: store_of(VECTORS[:0], folder / "v.npy"), {}),
+}
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_a_real_report_is_told(name: str, tmp_path: Path) -> None:
+    make, given = REAL[name]
+    report = look_at_search(open_store(str(make(tmp_path))), rows=50, **({"queries": 10} | given))
+    assert_told(report)
+
+
+@pytest.fixture(scope="module")
+def poor(tmp_path_factory: pytest.TempPathFactory) -> SearchReport:
+    """Of a graph that misses much."""
+    folder = tmp_path_factory.mktemp("poor")
+    return look_at_search(open_store(str(written(graph(VECTORS, 2, 3, 1), folder / "i.faiss"))), rows=100, queries=20)
+
+
+FAILED = (("other settings", CorpusError("The server did not answer.", next_step="Start it.")),)
+NONE_TOLD = MeanShare(1.0)
+
+
+def without_search(report: SearchReport) -> SearchReport:
+    return replace(report, search=None, plain=None, reached=None, tried=(), ranked=None, thirds=(), settings={})
+
+
+def giving(report: SearchReport, ids: tuple[str, ...], **more: Any) -> SearchReport:
+    """The report if each query were given these rows."""
+    assert report.plain is not None
+    first, many = (
+        replace(one, given=tuple(ids for _ in one.given), hits=tuple(Hits(ids, np.zeros(len(ids))) for _ in one.hits))
+        for one in (report.plain.first, report.plain.many)
+    )
+    return replace(report, plain=replace(report.plain, first=first, many=many, **more))
+
+
+# A state, and what went wrong on the way to it.
+STATES: dict[str, tuple[Callable[[SearchReport], SearchReport], tuple[tuple[str, CorpusError], ...], bool]] = {
+    "as it is": (lambda one: one, (), False),
+    "its search could not be opened": (without_search, (("its search", FAILED[0][1]),), False),
+    "nothing was asked": (
+        lambda one: replace(one, plain=None, tried=(), reached=None, ranked=None, thirds=(), queries=(0, "none")),
+        (),
+        False,
+    ),
+    "the queries failed": (
+        lambda one: replace(one, plain=None, tried=(), reached=None, ranked=None, thirds=()),
+        (("the queries", FAILED[0][1]),),
+        False,
+    ),
+    "other settings failed": (lambda one: replace(one, tried=()), FAILED, False),
+    "one setting was tried": (lambda one: replace(one, tried=one.tried[:1]), (), False),
+    "no setting is enough": (
+        lambda one: replace(one, tried=tuple(replace(some, recall=MeanShare(0.2)) for some in one.tried)),
+        (),
+        False,
+    ),
+    "no setting may be changed": (
+        lambda one: replace(one, tried=one.tried[:1], search=replace(one.search, dials=(), exact=None)),
+        (),
+        False,
+    ),
+    "nothing known of settings": (lambda one: replace(one, settings={}), (), False),
+    "no interval": (
+        lambda one: replace(one, tried=(TriedSetting({"efSearch": 9}, {"efSearch": 9}, NONE_TOLD, 1.0),)),
+        (),
+        False,
+    ),
+    "nothing was given": (lambda one: giving(one, ()), (), False),
+    "rows that are none": (lambda one: giving(one, ("9999",), gone=("9999",), repeated=1), (), False),
+    "nothing unreachable": (lambda one: replace(one, reached=replace(one.reached, unreachable=())), (), False),
+    "nothing missed": (lambda one: replace(one, reached=replace(one.reached, unreachable=(), missed=())), (), False),
+    "rows were not asked": (lambda one: replace(one, reached=None), (), False),
+    "no metric": (
+        lambda one: replace(
+            one, search=replace(one.search, metric=""), plain=None, tried=(), reached=None, ranked=None
+        ),
+        (),
+        False,
+    ),
+    "no other metric": (lambda one: replace(one, ranked=replace(one.ranked, changed={})), (), False),
+    "another dimension": (
+        lambda one: replace(
+            one, plain=None, tried=(), reached=None, ranked=None, queries=(3, "9 dimensions"), function="f"
+        ),
+        (),
+        False,
+    ),
+    "a filter, and none can be asked with one": (lambda one: one, (), True),
+    "a filter that keeps nothing": (
+        lambda one: replace(
+            one,
+            search=replace(one.search, takes_where=True),
+            filtered=replace(giving(one, ()).plain, where="team=a", rows=0),
+        ),
+        (),
+        True,
+    ),
+    "a filter that failed": (
+        lambda one: replace(one, search=replace(one.search, takes_where=True)),
+        (("the filter", FAILED[0][1]),),
+        True,
+    ),
+    "a filter": (
+        lambda one: replace(
+            one, search=replace(one.search, takes_where=True), filtered=replace(one.plain, where="team=a", rows=1)
+        ),
+        (),
+        True,
+    ),
+    "codes": (lambda one: replace(one, codes=MeanShare(0.5), function="f"), (), False),
+}
+
+
+def told(poor: SearchReport, name: str) -> SearchReport:
+    change, failed, is_filtered = STATES[name]
+    changed = change(replace(poor, findings=()))
+    return replace(changed, findings=tuple(search_findings(changed, failed, is_filtered)))
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_a_state_is_told(poor: SearchReport, name: str) -> None:
+    assert_told(told(poor, name))
+
+
+@pytest.mark.parametrize("name", ["other settings failed", "one setting was tried", "no setting may be changed"])
+def test_nothing_is_said_of_settings_that_were_not_tried(poor: SearchReport, name: str) -> None:
+    advice = next(one.advice for one in told(poor, name).findings if one.name == "recall")
+    assert "that was tried" not in advice
+    assert ("cannot be changed" in advice) == (name == "no setting may be changed")
+
+
+def test_the_reason_is_said_why_nothing_could_be_told(poor: SearchReport) -> None:
+    reasons = {
+        "nothing was asked": "no query has a vector.",
+        "its search could not be opened": "Its search: The server did not answer.",
+        "the queries failed": "The queries: The server did not answer.",
+    }
+    for name, reason in reasons.items():
+        report = told(poor, name)
+        assert report.line.endswith(reason), report.line
+        assert [one.sentence.endswith(reason) for one in report.findings] == [True]
+
+
+def test_a_store_of_one_row_is_valid_json_and_says_why_nothing_is_told(tmp_path: Path) -> None:
+    """No query of its own rows has another row to find: no recall, at any setting."""
+    report = look_at_search(open_store(str(written(graph(VECTORS[:1], 4, 20, 2), tmp_path / "i.faiss"))))
+    assert (report.verdict, report.tried) == ("could not be told", ())
+    assert "No query has a row to be found" in report.line
+    json.dumps(report.as_json(), allow_nan=False)

@@ -1,0 +1,138 @@
+"""Whether a report is told in every form, and what is said holds together: what must be true in any state.
+
+The rules know no report: an empty section or table, a column that no row fills, a place that two sections share, a
+number that is none, a plural after a 1.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+from datetime import date
+
+from embaudit.checking.check import CheckReport
+from embaudit.comparisons.report import Report
+from embaudit.document import Column, Page, Section, Table, figures
+from embaudit.finding import LEVELS, Finding, as_rows
+from embaudit.page.card import card_of
+from embaudit.page.html import render as as_html
+from embaudit.page.markdown import render as as_markdown
+from embaudit.page.terminal import print_page
+
+# What no text of ours says, and what is meant.
+WRONG = {
+    "a number that is none": re.compile(r"(?<![\w'“])[-+−]?(?:nan|inf)(?:%|\b)(?!['”])"),
+    "a value that is none": re.compile(r"(?<!')\bNone\b(?! (?:of|gains|is|was|are|has|alone)\b)(?!')"),
+    "none of none": re.compile(r"(?<![\d,.])0 of 0\b"),
+    "a plural after a 1": re.compile(
+        r"(?<![\w.,:/=−-])(?<!\d of )1 (?!(?:is|was|has|does|as|less|across|this|its|plus|minus|times|finds)\b)"
+        r"[a-z]{2,}s\b"
+    ),
+    "two ends": re.compile(r"(?<!\.)\.\.(?!\.)|[.!?]\s*[;,](?:\s|$)|[:,;]\s*[.;,](?:\s|$)|[:;,→]\s*$"),
+    "nothing in brackets": re.compile(r"\(\s*\)|\[\s*\]|\(\s*[,;]"),
+    "an object as Python shows it": re.compile(r"<[\w.]+ object at|array\(|np\.float|dict_|namespace\("),
+    "a name with its first letter lowered": re.compile(r"(?<![\w'/:-])(?!nDCG)[a-z][A-Z]{2,}"),
+    "a gap": re.compile(r"(?<=\w)  +(?=\w)|\s+[.,;](?:\s|$)"),
+}
+# What a sentence ends with.
+ENDS = tuple(".!?…")
+
+
+def faults_of(report: Report) -> list[str]:
+    """What is wrong with what is told of a report, in any form; an exception is raised as it is."""
+    page = report.page()
+    found = list(faults_of_page(page))
+    json.loads(json.dumps(report.as_json(), ensure_ascii=False, allow_nan=False))
+    assert report.exit_code in range(256)
+    texts = {"line": report.line}
+    for place, one in enumerate(report.findings):
+        texts |= {f"finding {one.name or place}": f"{one.sentence} | {one.meaning} | {one.advice}"}
+        found += [f"finding {one.name or place}: no sentence"] if not one.sentence else []
+        found += [f"finding {one.name or place}: no end: {one.sentence}"] if one.sentence[-1:] not in ENDS else []
+    texts = {where: text.replace(" |  | ", "").removesuffix(" | ") for where, text in texts.items()}
+    found += [f"{where}: {wrong}" for where, text in texts.items() for wrong in wrong_in(text)]
+    sentences = [one.sentence for one in page.findings]
+    found += [f"said twice: {one}" for one in {one for one in sentences if sentences.count(one) > 1}]
+    json.dumps(as_rows(report.findings), allow_nan=False)
+    if isinstance(report, CheckReport):
+        card = card_of(report, date(2026, 11, 1))
+        found += [f"card: {wrong}" for line in card.splitlines() for wrong in wrong_in(re.sub(r"\\(.)", r"\1", line))]
+    return found
+
+
+def faults_of_page(page: Page) -> Iterator[str]:
+    """What is wrong with a page; an exception of a renderer is raised as it is."""
+    html, text = as_html(page), as_markdown(page)
+    assert html.endswith("</html>")
+    for is_full in (True, False) if "audit" in dict(page.identity) else (True,):
+        with redirect_stdout(io.StringIO()) as out:
+            print_page(page, is_full=is_full)
+        assert out.getvalue().strip()
+    assert text.strip()
+    for name, value in page.identity:
+        yield from [] if name and str(value).strip() else [f"identity: {name or value!r} is empty"]
+        yield from (f"identity {name}: {wrong}" for wrong in wrong_in(str(value)))
+    yield from [] if page.title.strip() else ["no title"]
+    yield from _faults_of_places(html)
+    for section in page.sections:
+        yield from _faults_of_section(section)
+
+
+def _faults_of_places(html: str) -> Iterator[str]:
+    places = re.findall(r'<section id="([^"]*)"', html)
+    for place in {one for one in places if places.count(one) > 1 or not one}:
+        yield f"{places.count(place)} sections at #{place}"
+
+
+def _faults_of_section(section: Section) -> Iterator[str]:
+    title = section.title
+    yield from [] if title.strip() else ["a section without a title"]
+    if not section.parts:
+        yield f"{title}: nothing in it"
+    for part in section.parts:
+        if isinstance(part, str):
+            yield from [] if part.strip() else [f"{title}: an empty paragraph"]
+            yield from (f"{title}: {wrong}" for wrong in wrong_in(part))
+        elif isinstance(part, Table):
+            yield from (f"{title}: {fault}" for fault in faults_of_table(part))
+        elif isinstance(part, Finding):
+            assert part.level in LEVELS
+            yield from (f"{title}: {wrong}" for wrong in wrong_in(part.sentence))
+        elif not part.is_empty:
+            yield from (f"{title}, {part.title}: {fault}" for fault in faults_of_table(figures(part)))
+
+
+def faults_of_table(table: Table) -> Iterator[str]:
+    """What is wrong with a table, as it is shown."""
+    table = table.filled
+    name = table.title or ", ".join(column.title for column in table.columns)
+    if not table.rows:
+        yield f"the table {name} has no rows"
+    titles = [column.title for column in table.columns]
+    for title in {one for one in titles if titles.count(one) > 1}:
+        yield f"two columns of {name} are called {title}"
+    table.records()
+    if titles[:2] == ["of", "value"]:
+        yield from (f"{row[0]} has no value in {name}" for row in table.rows if not table.columns[1].text(row[1]))
+    for place, column in enumerate(table.columns):
+        cells = [column.text(row[place]) for row in table.rows]
+        if cells and not any(cell.strip() for cell in cells):
+            yield f"the column {column.title or place} of {name} is empty in all rows"
+        for cell in dict.fromkeys(cells):
+            yield from (f"{name}, {column.title}: {wrong}" for wrong in wrong_in(cell, column))
+
+
+def wrong_in(text: str, column: Column | None = None) -> list[str]:
+    """What is wrong with a text; what is quoted in it is not ours."""
+    ours = re.sub(r"'[^']*'|\"[^\"]*\"|“[^”]*”|`[^`]*`", "‹›", text) if column is None or not column.is_prose else ""
+    number = text if column is not None and column.is_number else ours
+    return [f"{what}: {text!r}" for what, sign in WRONG.items() if sign.search(ours) or sign.search(number)]
+
+
+def assert_told(report: Report) -> None:
+    """It is told in every form, and nothing in it is wrong in any state."""
+    faults = faults_of(report)
+    assert not faults, "\n".join(faults)
