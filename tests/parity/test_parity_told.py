@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from told_in_full import assert_told
 
-from embaudit.checkpoint import Checkpoint
+from embaudit.checkpoint import Checkpoint, TextKind
 from embaudit.comparisons.parity.asking import AGAIN, AskedOtherwise
 from embaudit.comparisons.parity.compare import KindDifference
 from embaudit.comparisons.parity.corpora import CorpusDifference
@@ -30,6 +30,9 @@ class Changed(CheckpointFunction):
         super().__init__(checkpoint)
         self.inside, self.change = CheckpointFunction(checkpoint), change
         self.checkpoint, self.identity = None, ""  # type: ignore[assignment]
+
+    def alike(self, role: TextKind) -> TextKind:
+        return self.inside.alike(role)
 
     def encode(self, *given: Any, **more: Any) -> Any:
         found = self.inside.encode(*given, **more)
