@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from safetensors import safe_open
-
 from embaudit.checkpoint.files import read_object
 from embaudit.errors import CheckpointError, one_line
 from embaudit.small_files import MOST_BYTES, parsed
@@ -36,6 +34,9 @@ class StoredTensor:
 
     def read(self, first: int = 0, count: int | None = None) -> torch.Tensor:
         """Rows from ``first`` on; all of them without a ``count``. A tensor without dimensions is read whole."""
+        # Heavy, and not needed where a Python object alone is asked.
+        from safetensors import safe_open
+
         with safe_open(self.file, framework="pt") as opened:
             if not self.shape:
                 whole: torch.Tensor = opened.get_tensor(self.name)
