@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, TypedDict, get_args
 
 from embaudit.errors import EmbauditError, is_of_interrupt, is_of_machine, one_line
 from embaudit.masking import masked
-from embaudit.sentences import punctuated
+from embaudit.sentences import ended, punctuated
 
 # ``problem``: do not deploy before someone has looked at it. ``look``: common among checkpoints in production, worth
 # knowing before such texts arrive. ``not measured``: not enough evidence to say.
@@ -45,8 +45,8 @@ class Finding:
 
     def __post_init__(self) -> None:
         # A sentence may repeat what a server or library said, and goes to pages and tables.
-        for name in ("sentence", "meaning", "advice"):
-            object.__setattr__(self, name, punctuated(masked(getattr(self, name))))
+        for name, end in (("sentence", ended), ("meaning", ended), ("advice", str)):
+            object.__setattr__(self, name, punctuated(end(masked(getattr(self, name)))))
         # JSON and tables have no word for a number that is none.
         for name in ("value", "low", "high"):
             number = getattr(self, name)
@@ -131,7 +131,7 @@ def guarded(part: str, check: Callable[[], list[Finding]]) -> list[Finding]:
         return [
             Finding(
                 "not measured",
-                f"{part.replace('_', ' ').capitalize()} could not be checked: {reason}.",
+                f"{part.replace('_', ' ').capitalize()} could not be checked: {reason}",
                 "What this part would have found is unknown.",
                 error.next_step if isinstance(error, EmbauditError) else "Report it, with the name of the checkpoint.",
                 name=f"{part}{COULD_NOT_RUN}",

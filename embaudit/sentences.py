@@ -47,6 +47,11 @@ def listing(names: Iterable[str], empty: str = "none") -> str:
     return ", ".join(names) or empty
 
 
+def ended(text: str) -> str:
+    """The text with an end of its own: the reason that it ends in may have none."""
+    return text if text.rstrip()[-1:] in ("", *".!?…") else f"{text}."
+
+
 def punctuated(text: str) -> str:
     """The text with one end to each sentence, and no plural after a 1."""
     text = ONE_OF.sub(lambda found: f"{found['which']} {VERBS[found['verb']]}", COUNTED.sub(_one, text))

@@ -8,7 +8,7 @@ import pytest
 
 from embaudit.errors import EmbauditError, UsageError, one_line
 from embaudit.finding import Finding
-from embaudit.sentences import listing, punctuated
+from embaudit.sentences import ended, listing, punctuated
 from embaudit.suggest import hint
 
 # As libraries and servers end what they say.
@@ -106,3 +106,19 @@ def test_a_list_without_names_is_said_to_be_empty() -> None:
     assert listing([]) == "none"
     assert hint("x", []) == "; there are none"
     assert hint("x", ["y", "long"]) == "; there are y, long"
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("", ""),
+        ("  ", "  "),
+        ("no end", "no end."),
+        ("one.", "one."),
+        ("why?", "why?"),
+        ("cut…", "cut…"),
+        ("(x)", "(x)."),
+    ],
+)
+def test_what_a_finding_says_ends(given: str, expected: str) -> None:
+    assert ended(given) == expected

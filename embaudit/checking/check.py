@@ -171,7 +171,7 @@ def not_loadable(reference: str, error: CheckpointError, seconds: float = 0.0, b
     """The report of a checkpoint that cannot be loaded."""
     finding = Finding(
         "problem",
-        f"{error.happened}.",
+        error.happened,
         "It cannot be loaded as it would be served.",
         error.next_step,
         name="not_loadable",

@@ -40,7 +40,7 @@ def search_findings(
     yield from _cannot(report)
     for what, error in failed:
         kept = "What was measured before is kept." if report.plain is not None else ""
-        yield Finding("not measured", f"{what.capitalize()}: {error.happened}.", kept, error.next_step, "not_asked")
+        yield Finding("not measured", f"{what.capitalize()}: {error.happened}", kept, error.next_step, "not_asked")
     yield from _recall(report)
     yield from _reach(report)
     yield from _results(report)

@@ -158,7 +158,7 @@ class GoldenChanges:
             f"{new} finds {found:,} of {queries:,} golden queries' answers of {self.name} among the first "
             f"ten ({found / queries:.0%} [{low:.0%}, {high:.0%}]), {old} {before:,}"
             + (f"; it loses {len(self.lost):,}: {lost}" if lost else "; it loses none")
-            + (f"; it wins {len(self.won):,}: {won}." if won else "."),
+            + (f"; it wins {len(self.won):,}: {won}" if won else ""),
             "Each of them searches with its own vectors, among the texts that were given.",
             WHERE_LOST if self.lost else "",
             name,
