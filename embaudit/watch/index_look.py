@@ -149,12 +149,10 @@ class IndexNow:
 
     def as_embedded(self, old: LookedAt) -> IndexNow:
         """The same, read by what was embedded, and as what, if that was found where most old rows were looked at."""
-        if old.report.role is not None:
-            self = replace(self, role=old.report.role)
-        found, template = old.report.embedded, old.report.index.template
-        if found is None or template is None or self.store.template is not None or ROW_NUMBER in template.fields:
-            return self
-        return replace(self, store=embedding(self.store, template))
+        found, template, store = old.report.embedded, old.report.index.template, self.store
+        if found is not None and template is not None and store.template is None and ROW_NUMBER not in template.fields:
+            store = embedding(store, template)
+        return replace(self, store=store, role=old.report.role or self.role)
 
 
 def _without_texts(finding: Finding, what: str) -> str:

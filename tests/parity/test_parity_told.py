@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from changed_vectors import CHANGES, NO_INSIDE, Changed
 from told_in_full import assert_told
 
-from embaudit.checkpoint import Checkpoint, TextKind
+from embaudit.checkpoint import Checkpoint
 from embaudit.comparisons.parity.asking import AGAIN, AskedOtherwise
 from embaudit.comparisons.parity.compare import KindDifference
 from embaudit.comparisons.parity.corpora import CorpusDifference
@@ -21,22 +20,6 @@ from embaudit.functions.checkpoint import CheckpointFunction
 from embaudit.measures.quality.material import Material
 
 D = 32
-
-
-class Changed(CheckpointFunction):
-    """The checkpoint behind something that changes its vectors."""
-
-    def __init__(self, checkpoint: Checkpoint, change: Callable[[np.ndarray], np.ndarray]) -> None:
-        super().__init__(checkpoint)
-        self.inside, self.change = CheckpointFunction(checkpoint), change
-        self.checkpoint, self.identity = None, ""  # type: ignore[assignment]
-
-    def alike(self, role: TextKind) -> TextKind:
-        return self.inside.alike(role)
-
-    def encode(self, *given: Any, **more: Any) -> Any:
-        found = self.inside.encode(*given, **more)
-        return replace(found, vectors=self.change(found.vectors))
 
 
 def kind(name: str, distances: list[float], failures: dict[int, str] | None = None) -> KindDifference:
@@ -130,35 +113,22 @@ def test_a_kind_without_a_vector_has_no_farthest_text() -> None:
     assert "''" not in [cell for row in table.rows for cell in row]  # type: ignore[union-attr]
 
 
-CHANGES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "the same": lambda rows: rows,
-    "longer": lambda rows: 3 * rows,
-    "cut": lambda rows: rows[:, :16],
-    "one dimension": lambda rows: rows[:, :1],
-    "wider": lambda rows: np.pad(rows, ((0, 0), (0, 3))),
-    "turned": lambda rows: rows[:, ::-1].copy(),
-    "zeros": lambda rows: 0 * rows,
-    "NaN": lambda rows: rows * np.nan,
-    "rounded": lambda rows: rows.astype(np.float16).astype(np.float32),
-}
-
-
 @pytest.mark.parametrize("explains", [True, False], ids=["explained", "not explained"])
 @pytest.mark.parametrize("name", ["longer", "cut", "wider", "NaN"])
 def test_a_real_comparison_is_told(name: str, explains: bool, served_checkpoint: Checkpoint) -> None:
-    other = Changed(served_checkpoint, CHANGES[name])
+    other = Changed(served_checkpoint, name, **NO_INSIDE)
     assert_told(compare_with(CheckpointFunction(served_checkpoint), other, Material(), with_explanation=explains))
 
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_two_functions_without_an_inside_are_told(name: str, served_checkpoint: Checkpoint) -> None:
-    first, second = (Changed(served_checkpoint, change) for change in (CHANGES["the same"], CHANGES[name]))
+    first, second = (Changed(served_checkpoint, change, **NO_INSIDE) for change in ("itself", name))
     assert_told(compare_with(first, second, Material()))
 
 
 def test_what_is_close_to_nothing_is_no_explanation(served_checkpoint: Checkpoint) -> None:
     report = compare_with(
-        CheckpointFunction(served_checkpoint), Changed(served_checkpoint, CHANGES["wider"]), Material()
+        CheckpointFunction(served_checkpoint), Changed(served_checkpoint, "wider", **NO_INSIDE), Material()
     )
     assert "Closest" not in report.line
     assert "No way to use the checkpoint that was tried gives such vectors." in report.line

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
+from changed_vectors import CHANGES, Changed
 from told_in_full import assert_told, faults_of_page
 
 from embaudit.checkpoint import Checkpoint
@@ -15,37 +13,11 @@ from embaudit.comparisons.passport.passport import Passport
 from embaudit.comparisons.passport.verify import verify_with
 from embaudit.functions.checkpoint import CheckpointFunction
 
-CHANGES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "itself": lambda rows: rows,
-    "longer": lambda rows: 3 * rows,
-    "cut": lambda rows: rows[:, :16],
-    "one dimension": lambda rows: rows[:, :1],
-    "wider": lambda rows: np.pad(rows, ((0, 0), (0, 3))),
-    "turned": lambda rows: rows[:, ::-1].copy(),
-    "zeros": lambda rows: 0 * rows,
-    "NaN": lambda rows: rows * np.nan,
-    "half precision": lambda rows: rows.astype(np.float16).astype(np.float32),
-}
-
-
-class Changed(CheckpointFunction):
-    """The checkpoint behind something that changes its vectors; an endpoint may, and may know no roles."""
-
-    def __init__(self, checkpoint: Checkpoint, change: Callable[[np.ndarray], np.ndarray], **facts: Any) -> None:
-        super().__init__(checkpoint)
-        self.change = change
-        for name, value in facts.items():
-            setattr(self, name, value)
-
-    def encode(self, *given: Any, **more: Any) -> Any:
-        found = super().encode(*given, **more)
-        return replace(found, vectors=self.change(found.vectors))
-
 
 @pytest.mark.parametrize("facts", [{}, {"takes_roles": False}, {"may_depend_on_asking": True}], ids=str)
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_verification_is_told(name: str, facts: dict[str, Any], passed: Checkpoint, tiny_passport: Passport) -> None:
-    report = verify_with(tiny_passport, Changed(passed, CHANGES[name], **facts))
+    report = verify_with(tiny_passport, Changed(passed, name, **facts))
     assert_told(report)
     assert (report.level == "ok") == (name in ("itself", "half precision"))
 

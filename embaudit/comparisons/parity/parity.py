@@ -185,7 +185,7 @@ def compare_with(
             differing = apart if dimensions[0] == dimensions[1] else kinds
             in_roles = explain_roles(checkpoint, texts, differing, vectors, explanation)
         except Exception as error:  # a model of a stranger, used as nobody uses it, may raise anything
-            reason = f"The search for the reason failed: {one_line(error)}."
+            reason = f"The search for the reason failed: {one_line(error)}"
             failed = (Finding("not measured", reason, name="explanation"),)
     one_tells = tuple(told_by_one(known, other, [_by_text(texts, answers) for answers in (ours, theirs)]))
     progress("pairs and queries")
@@ -235,7 +235,7 @@ def asked_alone(
         failures = {place - start: answers.failures[place] for place in places if place in answers.failures}
         found[kind] = Answers(answers.vectors[start : start + len(some)], failures)
         start += len(some)
-    for kind in ROLES.keys() & texts.keys():
+    for kind in (kind for kind in texts if kind in ROLES):
         found[kind] = _asked_as(function, texts[kind], ROLES[kind], answers.vectors.shape[1], at_once)
     return {kind: found[kind] for kind in texts}
 

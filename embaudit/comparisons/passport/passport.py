@@ -12,6 +12,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from embaudit.comparisons.parity.compare import HALF, SAME, SAME_LENGTH
+from embaudit.comparisons.parity.texts import ROLES
 
 FORMAT: Final = "embaudit passport"
 # Increased when a key changes its meaning or goes. A reader skips keys that it does not know.
@@ -124,6 +125,11 @@ class Passport(PassportPart):
     def without(self, kinds: Collection[str]) -> Passport:
         """The passport without the canaries of some kinds."""
         return self.model_copy(update={"canaries": tuple(one for one in self.canaries if one.kind not in kinds)})
+
+    @property
+    def has_roles(self) -> bool:
+        """Whether some canaries are asked for as queries, or as documents."""
+        return not ROLES.keys().isdisjoint(self.kinds)
 
     @property
     def takes_all_alike(self) -> bool:

@@ -27,12 +27,11 @@ from embaudit.comparisons.parity.compare import (
 from embaudit.comparisons.parity.findings import findings_of, is_apart, is_rounding, moved
 from embaudit.comparisons.parity.forms import forms_of
 from embaudit.comparisons.parity.parity import ParityReport, asked_alone
-from embaudit.comparisons.parity.roles import does_otherwise
 from embaudit.comparisons.parity.texts import ROLES
-from embaudit.comparisons.passport.canaries import asked_as_well
 from embaudit.comparisons.passport.page import passport_page
 from embaudit.comparisons.passport.passport import Passport
 from embaudit.comparisons.passport.pattern import probable_cause
+from embaudit.comparisons.passport.roles import comparable, untold_roles
 from embaudit.document import Page
 from embaudit.finding import Finding
 from embaudit.functions.function import Answers, EmbeddingFunction
@@ -79,39 +78,9 @@ def verify_with(passport: Passport, other: EmbeddingFunction) -> PassportReport:
         EmbauditError: if it gives no vectors at all.
     """
     start = time.monotonic()
-    untold: list[Finding] = []
-    if not other.takes_roles and ROLES.keys() & passport.kinds.keys():
-        passport = passport.without(ROLES)
-        untold.append(
-            Finding(
-                "not measured",
-                "It is asked for texts alone, so what queries and documents get as such was not compared.",
-                advice="Put the prompts before them that the passport names: reading.prompts.",
-                name="roles",
-            )
-        )
-    new = [kind for kind, role in ROLES.items() if other.alike(role) != "text"]
-    if not ROLES.keys() & passport.kinds.keys() and new:
-        if passport.takes_all_alike:
-            passport = asked_as_well(passport, new)
-        elif passport.checkpoint.weights_sha256:
-            untold.append(
-                Finding(
-                    "not measured",
-                    "The passport holds texts alone, so what queries and documents get as such was not compared.",
-                    advice="Make it again: it holds them, too, now.",
-                    name="roles",
-                )
-            )
+    made, passport = passport, comparable(passport, other)
     theirs, asked = _asked(passport, other)
     kinds = _compared(passport, theirs)
-    if new and not ROLES.keys() & passport.kinds.keys() and not passport.checkpoint.weights_sha256:
-        own = {
-            canary.text: row
-            for kind, some in passport.kinds.items()
-            for canary, row in zip(some, theirs[kind].vectors, strict=True)
-        }
-        untold += does_otherwise(other, new, own, "the passport is of a function that takes all texts alike")
     dimensions = passport.reading.dimension, next(iter(theirs.values())).vectors.shape[1]
     # What is another vector the next time has no cause that a pattern could tell.
     is_steady = not any(one.how in (TOGETHER, AGAIN) and one.difference.worst > HALF for one in asked)
@@ -130,7 +99,7 @@ def verify_with(passport: Passport, other: EmbeddingFunction) -> PassportReport:
                 _told(finding, probable, _command(passport, other.typed))
                 for finding in findings_of(kinds, dimensions, None, asked, "passport")
             ),
-            *untold,
+            *untold_roles(made, other, theirs),
         ),
         passport=passport,
         differing=tuple(_differing(kinds, dimensions)),
