@@ -19,9 +19,9 @@ def nothing(folder: Path) -> None:
 
 DEFECT, VARIANT = Copy("rounded", "weights", nothing, r"quantis|quantizer"), Copy("shards", "harmless", nothing)
 COSTLY, FREE = Harm({"sample": 0.2}, {"plain": 0.3}), Harm({"sample": 0.0}, {"plain": 0.0})
-RIGHT = Finding("problem", "The weights were quantised to 4 bits.", name="rounded-weights")
+RIGHT = Finding("problem", "The weights were quantised to 4 bits.", name="rounded_weights")
 OTHER = Finding("look", "Capitals become [UNK].", name="capitals")
-NAMES_A_TENSOR = Finding("problem", "encoder.quantizer.weight holds NaN.", name="not-finite")
+NAMES_A_TENSOR = Finding("problem", "encoder.quantizer.weight holds NaN.", name="not_finite")
 CLEAN = Said("nothing found wrong", None, 9.0)
 
 

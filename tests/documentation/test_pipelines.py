@@ -121,7 +121,7 @@ def test_the_hook_ends_with_the_worst_exit_code(
 
 def test_a_card_begins_with_the_verdict_and_shows_text_as_text() -> None:
     found = (
-        Finding("look", "A <b>name</b> of *a file*.", "", "Look.", "one"),
+        Finding("look", "A <b>name</b> of *a file*.", "", "Look at it.", "one"),
         Finding("ok", "Fine.", name="two"),
     )
     score = {"value": 0.5, "low": None, "high": None}

@@ -5,51 +5,22 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from role_clients import Client, opened
+from some_rows import mostly_slow
 
-from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions
+from embaudit.checkpoint import Checkpoint
 from embaudit.comparisons.parity.page import parity_page
 from embaudit.comparisons.parity.parity import ParityReport, compare_with
 from embaudit.comparisons.passport.make import make_passport
 from embaudit.comparisons.passport.verify import verify_with
 from embaudit.functions.checkpoint import CheckpointFunction
-from embaudit.functions.function import EmbeddingFunction
-from embaudit.functions.opened import AskedAs, open_function
 from embaudit.measures.quality.material import Material
 from embaudit.page.html import render
 
 Change = Callable[[str], str]
-
-
-def same(text: str) -> str:
-    return text
-
-
-@dataclass
-class Client:
-    """LangChain's shape over a checkpoint, with what it does to texts before it encodes them."""
-
-    checkpoint: Checkpoint
-    to_queries: Change = same
-    to_documents: Change = same
-    stretch: float = 1.0
-
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        rows: list[list[float]] = (
-            Encoder(self.checkpoint).encode_texts([self.to_documents(one) for one in texts]).tolist()
-        )
-        return rows
-
-    def embed_query(self, text: str) -> list[float]:
-        row: list[float] = (self.stretch * Encoder(self.checkpoint).encode_texts([self.to_queries(text)])[0]).tolist()
-        return row
-
-
-def opened(client: object) -> EmbeddingFunction:
-    return open_function(client, LoadOptions(device="cpu"), AskedAs())
 
 
 def compared(checkpoint: Checkpoint, client: object) -> ParityReport:
@@ -72,10 +43,10 @@ TO_QUERIES: dict[str, tuple[Change, str]] = {
 }
 
 
-@pytest.mark.parametrize("fault", TO_QUERIES)
+@pytest.mark.parametrize("fault", mostly_slow(TO_QUERIES, ("prompt", "upper case", "cut")))
 def test_what_is_done_to_queries_alone_is_found_and_named(spaced_checkpoint: Checkpoint, fault: str) -> None:
     change, said = TO_QUERIES[fault]
-    report = compared(spaced_checkpoint, Client(spaced_checkpoint, to_queries=change))
+    report = compared(spaced_checkpoint, Client(spaced_checkpoint, texts=change))
     assert report.verdict == "another function"
     assert "1 of " in report.line
     assert report.explanation is None, "texts that are asked for as nothing in particular have the same vectors"
@@ -89,14 +60,14 @@ def test_what_is_done_to_queries_alone_is_found_and_named(spaced_checkpoint: Che
 
 
 def test_one_cause_for_all_texts_is_said_once(spaced_checkpoint: Checkpoint) -> None:
-    report = compared(spaced_checkpoint, Client(spaced_checkpoint, str.upper, str.upper))
+    report = compared(spaced_checkpoint, Client(spaced_checkpoint, str.upper, documents=str.upper))
     assert report.line.count("upper-cases") == 1
     assert "Asked for" not in report.line
     assert {report.left_on(kind.kind) <= 1e-4 for kind in report.kinds} == {True}
 
 
 def test_two_causes_are_both_said_and_the_page_has_what_each_leaves(spaced_checkpoint: Checkpoint) -> None:
-    client = Client(spaced_checkpoint, lambda text: f"query: {text}", lambda text: f"passage: {text}")
+    client = Client(spaced_checkpoint, lambda text: f"query: {text}", documents=lambda text: f"passage: {text}")
     report = compared(spaced_checkpoint, client)
     assert "It puts 'passage: ' before texts" in report.line
     assert "Asked for queries, it puts 'query: ' before texts" in report.line
@@ -115,7 +86,7 @@ def test_what_nothing_explains_is_said_of_queries_alone(spaced_checkpoint: Check
 @pytest.mark.parametrize("checkpoint", ["spaced_checkpoint", "served_checkpoint"])
 def test_nothing_is_found_where_nothing_is_done(checkpoint: str, request: pytest.FixtureRequest) -> None:
     loaded: Checkpoint = request.getfixturevalue(checkpoint)
-    prompted = Client(loaded, to_queries=lambda text: loaded.reading("query").prompt.text + text)
+    prompted = Client(loaded, texts=lambda text: loaded.reading("query").prompt.text + text)
     report = compared(loaded, prompted)
     assert report.line == "The same function."
 
@@ -154,7 +125,7 @@ class TestPassport:
     @pytest.mark.parametrize("change", [lambda text: f"query: {text}", str.upper], ids=["prompt", "upper case"])
     def test_another_step_of_queries_is_noticed(self, spaced_checkpoint: Checkpoint, change: Change) -> None:
         passport = make_passport(opened(Client(spaced_checkpoint)))
-        report = verify_with(passport, opened(Client(spaced_checkpoint, to_queries=change)))
+        report = verify_with(passport, opened(Client(spaced_checkpoint, texts=change)))
         assert report.differing == ("as queries",)
         assert "Only what is asked for as queries differs" in report.line
         assert verify_with(passport, opened(Client(spaced_checkpoint))).line == "The same function."
@@ -164,7 +135,7 @@ class TestPassport:
         roles = {"as queries", "as documents"}
         assert roles < passport.kinds.keys()
         assert all(np.isfinite(one.numbers).all() for kind in roles for one in passport.kinds[kind])
-        prompted = Client(served_checkpoint, to_queries=lambda text: f"find: {text}")
+        prompted = Client(served_checkpoint, texts=lambda text: f"find: {text}")
         assert verify_with(passport, opened(prompted)).verdict == "the same function"
         assert verify_with(passport, opened(Client(served_checkpoint))).differing == ("as queries",)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from some_rows import mostly_slow
 from told_in_full import assert_told
 
 from embaudit.comparisons.stored.every_row import ForeignRows
@@ -124,7 +125,7 @@ AGAINST: dict[str, Callable[[Any], tuple[np.ndarray, bool]]] = {
 }
 
 
-@pytest.mark.parametrize("name", AGAINST)
+@pytest.mark.parametrize("name", mostly_slow(AGAINST, AGAINST.keys() - {"one foreign row", "one row, foreign"}))
 def test_an_index_against_a_checkpoint_is_told(name: str, tiny_index: Any, function: CheckpointFunction) -> None:
     vectors, has_texts = AGAINST[name](tiny_index)
     assert_told(against(tiny_index, function, vectors, tiny_index.texts[: len(vectors)] if has_texts else None))
