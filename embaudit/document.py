@@ -173,7 +173,8 @@ class Section:
 
 def _is_empty(part: Part) -> bool:
     if isinstance(part, Table):
-        return not part.rows
+        # What rows are about, and nothing about it.
+        return not part.rows or (len(part.columns) > 1 and len(part.filled.columns) == 1)
     if isinstance(part, Chart):
         return part.is_empty
     return part == ""

@@ -52,6 +52,11 @@ def ended(text: str) -> str:
     return text if text.rstrip()[-1:] in ("", *".!?…") else f"{text}."
 
 
+def within(sentence: str) -> str:
+    """A sentence inside another one: with a small letter, unless it begins with an abbreviation, a path or a sign."""
+    return sentence[:1].lower() + sentence[1:] if sentence[1:2] == " " or sentence[1:2].islower() else sentence
+
+
 def punctuated(text: str) -> str:
     """The text with one end to each sentence, and no plural after a 1."""
     text = ONE_OF.sub(lambda found: f"{found['which']} {VERBS[found['verb']]}", COUNTED.sub(_one, text))

@@ -15,6 +15,7 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 
 from embaudit.errors import UsageError
+from embaudit.sentences import within
 from embaudit.small_files import small_bytes
 from embaudit.suggest import hint
 
@@ -77,8 +78,7 @@ def complaint(error: dict[str, Any], model: type[BaseModel]) -> str:
         return f"unknown key {place}{hint(str(location[-1]), _model_at(location[:-1], model).model_fields)}"
     if error["type"] == "missing":
         return f"{place} is missing"
-    message = str(error["msg"]).removeprefix("Value error, ")
-    message = message[0].lower() + message[1:]
+    message = within(str(error["msg"]).removeprefix("Value error, "))
     # Our own validators decide how much of a value to show: it can be a secret.
     if error["type"] != "value_error" and isinstance(error["input"], str | int | float):
         message += f", not {error['input']!r}"

@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 import re
+import sys
+from types import FrameType
 from typing import Any
 
 from embaudit.finding import Finding
 
+# A verdict on other findings, and a note on how a store is read.
+SUMS_UP = ("verdict", "how_it_is_read")
 _plain_init = Finding.__init__
+
+
+def _is_of_a_report(made_by: FrameType) -> bool:
+    """Whether the package makes it of what it measured, rather than a test, or a page of findings of others."""
+    module = made_by.f_globals["__name__"]
+    return module.startswith("embaudit.") and not module.startswith(("embaudit.page.", "embaudit.finding"))
 
 
 def _checked_init(self: Finding, *given: Any, **named: Any) -> None:
     _plain_init(self, *given, **named)
     assert self.sentence, f"no sentence: {self}"
+    if _is_of_a_report(sys._getframe(1)):
+        assert self.name, f"no rule's name: {self}"
+        # What is wrong is said with what to do about it.
+        is_wrong = self.level in ("problem", "look") and self.name not in SUMS_UP
+        assert self.advice or not is_wrong, f"nothing to do: {self}"
     # Of its end, the class takes care (embaudit/sentences.py).
     assert not self.meaning or " " in self.meaning, f"no sentence: {self}"
     # Arguments in other places: a rule's name where advice should be, a command where a name should be.

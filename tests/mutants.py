@@ -19,7 +19,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -38,6 +38,8 @@ CORES = os.cpu_count() or 1
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": ""}
 # How many times as long as they take tests may run, before a mutant counts as one that never ends.
 PATIENCE = 3
+# SQL, and the name of an encoding.
+ANY_CASE = re.compile(r"\b(SELECT|FROM|WHERE|GROUP BY|ORDER BY|INSERT INTO|UPDATE|DELETE|CREATE|ALTER)\b|utf-?8")
 
 
 @dataclass(frozen=True)
@@ -53,16 +55,25 @@ class Mutant:
         # "x_name", or "xǁClassǁname".
         return tuple(re.sub(r"__mutmut_\d+$", "", self.name)[2:].split("ǁ"))
 
+    def instead(self) -> list[str]:
+        """The lines of this function in place of the original."""
+        span = mutated_file(self.file).line_span_by_function_name[self.name]
+        lines = mutated_lines(self.file)[span.start - 1 : span.end]
+        place = next(row for row, line in enumerate(lines) if self.name in line)
+        lines[place] = lines[place].replace(self.name, self.function[-1])
+        return lines
+
     def written(self) -> str:
         """The file with this function in place of the original."""
-        lines, mutated = source_of(self.file).splitlines(keepends=True), mutated_file(self.file)
-        span = mutated.line_span_by_function_name[self.name]
-        instead = mutated.code.splitlines(keepends=True)[span.start - 1 : span.end]
-        own = self.function[-1]
-        place = next(row for row, line in enumerate(instead) if self.name in line)
-        instead[place] = instead[place].replace(self.name, own)
+        lines, (first, last) = lines_in(self.file), lines_of(self.file, self.function)
+        return "".join([*lines[: first - 1], *self.instead(), *lines[last:]])
+
+    def is_the_same(self) -> bool:
+        """Whether it differs in the case of a text that reads alike in any."""
         first, last = lines_of(self.file, self.function)
-        return "".join([*lines[: first - 1], *instead, *lines[last:]])
+        lines = lines_in(self.file)[first - 1 : last]
+        changed = [(old, new) for old, new in zip(lines, self.instead(), strict=False) if old != new]
+        return all(old.lower() == new.lower() and ANY_CASE.search(old) for old, new in changed)
 
 
 @cache
@@ -71,8 +82,18 @@ def source_of(file: str) -> str:
 
 
 @cache
+def lines_in(file: str) -> list[str]:
+    return source_of(file).splitlines(keepends=True)
+
+
+@cache
 def mutated_file(file: str) -> MutatedFile:
     return mutate_file_contents(str(REPOSITORY / file), source_of(file))
+
+
+@cache
+def mutated_lines(file: str) -> list[str]:
+    return mutated_file(file).code.splitlines(keepends=True)
 
 
 @cache
@@ -90,7 +111,8 @@ def lines_of(file: str, function: tuple[str, ...]) -> tuple[int, int]:
 
 
 def names_in(file: str) -> list[str]:
-    return list(mutated_file(file).mutant_names)
+    """The mutants of a file, without those that are the same program."""
+    return [name for name in mutated_file(file).mutant_names if not Mutant(file, name).is_the_same()]
 
 
 def every_mutant() -> list[Mutant]:
@@ -173,14 +195,16 @@ def copies() -> Queue[Path]:
     return found
 
 
-def failed_of(folder: Path, tests: Iterable[str], *options: str, seconds: float = 3600) -> list[str]:
+def failed_of(folder: Path, tests: Sequence[str], *options: str, seconds: float = 3600) -> list[str]:
     """The tests that fail there as it is."""
     (folder / "chosen").write_text("\n".join(tests))
-    code = run(folder, "-p", "no:randomly", *options, "@chosen", timeout=PATIENCE * (60 + seconds))
-    if code not in (0, 1, 2):
-        raise SystemExit(f"pytest ended with {code}: see {PLACE / folder.name}.log")
+    if not run(folder, "-p", "no:randomly", *options, "@chosen", timeout=PATIENCE * (60 + seconds)):
+        return []
     log = (PLACE / f"{folder.name}.log").read_text()
-    return re.findall(r"^(?:FAILED|ERROR) (.*?)(?: - .*)?$", log, re.MULTILINE) if code else []
+    failed = re.findall(r"^(?:FAILED|ERROR) (.*?)(?: - .*)?$", log, re.MULTILINE)
+    # What tests are made of may be gone, or pytest itself cannot begin.
+    failed += re.findall(rf"^ERROR: not found: {re.escape(str(folder))}/(.*)$", log, re.MULTILINE)
+    return failed or [tests[0]]
 
 
 def noticed_by(mutant: Mutant, folder: Path, reached: Reached) -> str | None:

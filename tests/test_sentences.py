@@ -8,7 +8,7 @@ import pytest
 
 from embaudit.errors import EmbauditError, UsageError, one_line
 from embaudit.finding import Finding
-from embaudit.sentences import ended, listing, punctuated
+from embaudit.sentences import ended, listing, punctuated, within
 from embaudit.suggest import hint
 
 # As libraries and servers end what they say.
@@ -122,3 +122,15 @@ def test_a_list_without_names_is_said_to_be_empty() -> None:
 )
 def test_what_a_finding_says_ends(given: str, expected: str) -> None:
     assert ended(given) == expected
+
+
+@pytest.mark.parametrize(
+    ("sentence", "inside"),
+    [
+        *(("The server did not answer.", "the server did not answer."), ("A text differs.", "a text differs.")),
+        *(("HNSW misses rows.", "HNSW misses rows."), ("/a/b is empty.", "/a/b is empty."), ("1 row.", "1 row.")),
+        *(("OLD's index stays.", "OLD's index stays."), ("", ""), ("I/O failed.", "I/O failed.")),
+    ],
+)
+def test_a_sentence_inside_another_begins_small(sentence: str, inside: str) -> None:
+    assert within(sentence) == inside

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from contextlib import redirect_stdout
 from datetime import date
 
+from told_before import unread
+
 from embaudit.checking.check import CheckReport
 from embaudit.comparisons.report import Report
 from embaudit.document import Column, Page, Section, Table, figures
@@ -135,4 +137,5 @@ def wrong_in(text: str, column: Column | None = None) -> list[str]:
 def assert_told(report: Report) -> None:
     """It is told in every form, and nothing in it is wrong in any state."""
     faults = faults_of(report)
+    faults += [f"not in tests/told.txt: {line}" for line in unread(type(report).__name__, report.page())]
     assert not faults, "\n".join(faults)

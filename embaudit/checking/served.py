@@ -23,6 +23,7 @@ from embaudit.measures.quality.lengths import RULE as LENGTHS
 from embaudit.measures.quality.lengths import Declared, length_findings
 from embaudit.measures.quality.material import Material, sample_material
 from embaudit.measures.quality.measured import Measured
+from embaudit.sentences import within
 
 if TYPE_CHECKING:
     from embaudit.checkpoint import TextKind
@@ -107,7 +108,7 @@ def _in_roles(function: EmbeddingFunction, texts: Sequence[str], alone: Answers)
         for one in number_findings(some, answers):
             is_new = one.name != "same_vector" or (one.value or 0.0) > told.get(one.name, 0.0)
             if one.level != "ok" and is_new:
-                sentence = f"Asked for {asked_for(kind)}: {one.sentence[0].lower()}{one.sentence[1:]}"
+                sentence = f"Asked for {asked_for(kind)}: {within(one.sentence)}"
                 yield replace(one, sentence=sentence, name=f"{one.name}_{behind}")
         ways = [finding_of_asking(one) for one in ask_as(function.live, role, some, answers.vectors)]
         if ways and (worst := _worst(ways)).level != "ok":

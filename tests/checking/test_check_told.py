@@ -27,7 +27,8 @@ TEXTS = tuple(f"{one} {two} {n}" for n, (one, two) in enumerate(list(product(WOR
 
 
 def pairs_of(count: int, score: Callable[[int], float] = float) -> ScoredPairs:
-    return ScoredPairs("pairs.csv", TEXTS[:count], TEXTS[-count:], tuple(score(n) for n in range(count)))
+    others = TEXTS[7 : 7 + count] + TEXTS[: max(count - len(TEXTS) + 7, 0)]
+    return ScoredPairs("pairs.csv", TEXTS[:count], others, tuple(score(n) for n in range(count)))
 
 
 def golden_of(queries: int) -> Collection:

@@ -24,8 +24,12 @@ SETTINGS = {
     "no vector units": {"ONEDNN_MAX_CPU_ISA": "SSE41", "ATEN_CPU_CAPABILITY": "default"},
     "MKL's kernels for any processor": {"MKL_CBWR": "COMPATIBLE"},
 }
-# A few seconds each, all on tiny models: verdicts that follow from vectors in float32 and in half precision.
+# A few seconds each, all on tiny models: verdicts that follow from vectors in float32 and in half precision, and their
+# words.
 TESTS = (
+    "tests/checking/test_check_told.py",
+    "tests/passport/test_passport_told.py",
+    "tests/parity/test_parity_told.py",
     "tests/parity/test_rounding.py",
     "tests/parity/test_half_precision_servers.py",
     "tests/parity/test_parity_report.py::test_a_faithful_server_is_the_same_function",

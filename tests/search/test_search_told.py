@@ -19,7 +19,7 @@ from embaudit.comparisons.search.report import SearchReport, look_at_search
 from embaudit.errors import CorpusError
 from embaudit.stores.opened import open_store
 from embaudit.stores.search import Hits
-from tests.planted_indexes import built, clustered, graph, written
+from tests.planted_indexes import L2, built, clustered, graph, written
 
 VECTORS = clustered(300, 8, 10)
 
@@ -56,6 +56,16 @@ REAL: dict[str, tuple[Callable[[Path], Path], dict[str, Any]]] = {
     "a file": (lambda folder: store_of(VECTORS, folder / "v.npy"), {}),
     "a file without rows": (lambda folder: store_of(VECTORS[:0], folder / "v.npy"), {}),
 }
+
+
+@pytest.mark.parametrize("length", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize(("rows", "said"), [(50, "squared Euclidean distances"), (1, "")])
+def test_scores_that_are_one_number_are_no_formula(rows: int, said: str, length: float, tmp_path: Path) -> None:
+    """Of one row and itself, a distance is what rounding leaves, whatever its formula is."""
+    file = written(built("Flat", VECTORS[:rows] * np.float32(length), L2), tmp_path / "i.faiss")
+    ranked = look_at_search(open_store(str(file)), rows=50, queries=10).ranked
+    assert ranked is not None
+    assert ranked.scores == said
 
 
 @pytest.mark.parametrize("name", REAL)
@@ -189,8 +199,8 @@ def test_nothing_is_said_of_settings_that_were_not_tried(poor: SearchReport, nam
 def test_the_reason_is_said_why_nothing_could_be_told(poor: SearchReport) -> None:
     reasons = {
         "nothing was asked": "no query has a vector.",
-        "its search could not be opened": "Its search: The server did not answer.",
-        "the queries failed": "The queries: The server did not answer.",
+        "its search could not be opened": "search could not be asked: the server did not answer.",
+        "the queries failed": "queries could not be asked: the server did not answer.",
     }
     for name, reason in reasons.items():
         report = told(poor, name)
@@ -202,5 +212,5 @@ def test_a_store_of_one_row_is_valid_json_and_says_why_nothing_is_told(tmp_path:
     """No query of its own rows has another row to find: no recall, at any setting."""
     report = look_at_search(open_store(str(written(graph(VECTORS[:1], 4, 20, 2), tmp_path / "i.faiss"))))
     assert (report.verdict, report.tried) == ("could not be told", ())
-    assert "No query has a row to be found" in report.line
+    assert "query has a row to be found" in report.line
     json.dumps(report.as_json(), allow_nan=False)

@@ -71,6 +71,15 @@ class AskedOtherwise:
         """False if this is a text asked again, and its vector is another one."""
         return not self.how.endswith(AGAIN) or not self.difference.worst > HALF
 
+    @property
+    def advice(self) -> str:
+        """What to do if it gets another vector than alone."""
+        if self.how.endswith(AGAIN):
+            return "Look for dropout, or for servers behind one address that differ."
+        if self.how.endswith("base64"):
+            return "Have clients ask for floats: encoding_format=float."
+        return "Until that is mended, encode each text alone."
+
     def as_json(self) -> dict[str, object]:
         return {**self.difference.as_json(), "how": self.how, "cause": self.cause}
 

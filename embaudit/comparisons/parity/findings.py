@@ -20,6 +20,7 @@ from embaudit.comparisons.parity.compare import (
 )
 from embaudit.comparisons.parity.texts import ROLES
 from embaudit.finding import Finding, Level
+from embaudit.sentences import within
 from embaudit.shown import quoted
 
 if TYPE_CHECKING:
@@ -169,7 +170,7 @@ def _because(explanation: Explanation | None, where: str = "") -> str:
     kinds = sorted(rest, key=lambda kind: -rest[kind])
     others = f" and {len(kinds) - NAMED} more kinds" if len(kinds) > NAMED else ""
     left = f"leaves 1 − cosine up to {max(rest.values()):.2g} on {', '.join(kinds[:NAMED])}{others}" if rest else ""
-    return f". Closest: {it[0].lower()}{it[1:]} {because}, which {left}"
+    return f". Closest: {within(it)} {because}, which {left}"
 
 
 def _not_tried(explanation: Explanation | None) -> str:
@@ -190,6 +191,7 @@ def _not_finite(kind: KindDifference) -> Finding | None:
         f"{len(places)} of {len(kind.texts)} texts of the kind “{kind.kind}” get NaN or a vector of zeros, "
         f"{quoted(kind.texts[places[0]])} first.",
         "No search finds them, and some indexes refuse them.",
+        "Ask for that text in float32: half precision overflows so.",
         name="not_finite",
         value=float(len(places)),
     )
@@ -213,7 +215,10 @@ def _no_vector(kind: KindDifference, known: str, said: Collection[str]) -> Findi
         "look" if is_refusal else "problem",
         f"{len(failures)} of {len(kind.texts)} texts of the kind “{kind.kind}” get no vector, "
         f"{quoted(kind.texts[place])} first: {reason}.",
-        "Callers must leave such texts out." if is_refusal else f"The {known} gives each of them one.",
+        "Many servers refuse such texts." if is_refusal else f"The {known} gives each of them one.",
+        "Leave such texts out before it is asked."
+        if is_refusal
+        else "Ask for that text alone; what serves it logs why.",
         name="no_vector",
         value=float(len(failures)),
     )
@@ -249,6 +254,8 @@ def finding_of_asking(asked: AskedOtherwise) -> Finding:
             "problem",
             f"A text asked {asked.how} does not get the vector that it gets alone: {quoted(difference.texts[place])}: "
             f"{reason}.{because}",
+            "Whether a text gets a vector depends on what else is asked.",
+            asked.advice,
             name=name,
             value=float(len(difference.failures)),
         )
@@ -273,6 +280,7 @@ def finding_of_asking(asked: AskedOtherwise) -> Finding:
         f"A text asked {asked.how} gets another vector than alone (1 − cosine up to {difference.worst:.2g}, on "
         f"{quoted(difference.worst_text)}).{because}",
         "What is stored depends on what else is asked at the time.",
+        asked.advice,
         name=name,
         value=difference.worst,
     )

@@ -19,6 +19,7 @@ from embaudit.document import Page
 from embaudit.errors import EmbauditError, one_line
 from embaudit.finding import Finding, Level
 from embaudit.functions.function import Answers, EmbeddingFunction, roles_to_compare
+from embaudit.sentences import within
 
 if TYPE_CHECKING:
     from embaudit.checkpoint import TextKind
@@ -82,7 +83,7 @@ class ParityReport(Report):
             more = f"; look at {looks} thing{'s' if looks > 1 else ''}" if looks else ""
             return f"The same function{' in lower precision' if self.is_rounded else ''}{more}."
         cause = next(finding for finding in self.by_level() if finding.level == "problem")
-        return f"Another function: {cause.sentence[0].lower()}{cause.sentence[1:]}"
+        return f"Another function: {within(cause.sentence)}"
 
     @property
     def differs(self) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from embaudit.comparisons.search.metric import NAMES
 from embaudit.comparisons.search.recall import MeanShare, Results, Third
 from embaudit.errors import CorpusError
 from embaudit.finding import Finding, Level, interval
+from embaudit.sentences import within
 
 if TYPE_CHECKING:
     from embaudit.comparisons.search.report import SearchReport
@@ -40,7 +41,13 @@ def search_findings(
     yield from _cannot(report)
     for what, error in failed:
         kept = "What was measured before is kept." if report.plain is not None else ""
-        yield Finding("not measured", f"{what.capitalize()}: {error.happened}", kept, error.next_step, "not_asked")
+        yield Finding(
+            "not measured",
+            f"{what.capitalize()} could not be asked: {within(error.happened)}",
+            kept,
+            error.next_step,
+            "not_asked",
+        )
     yield from _recall(report)
     yield from _reach(report)
     yield from _results(report)
@@ -100,6 +107,7 @@ def _cannot(report: SearchReport) -> Iterator[Finding]:
         yield Finding(
             "look",
             f"{store.shown} has {profile.rows:,} rows: of so few, the first ten say little.",
+            advice="Look at a larger part of what it will hold.",
             name="few_rows",
             value=float(profile.rows),
         )
@@ -302,6 +310,8 @@ def _filter(report: SearchReport, is_filtered: bool) -> Iterator[Finding]:
         yield Finding(
             "problem",
             f"Under {one.where} the search gives rows that the filter should keep out: {_some(one.gone)}.",
+            "An application shows what this filter was to hide.",
+            "Check how the store types that field, and filter again what it gives.",
             name="filter_lets_through",
             value=float(len(one.gone)),
         )
@@ -366,6 +376,8 @@ def _falls(report: SearchReport) -> Iterator[Finding]:
         yield Finding(
             "look",
             f"It misses most among {worst.which}: {_share(worst.found)} found; of {best.which} {_share(best.found)}.",
+            "The mean over all queries hides them.",
+            "Choose settings by what these find.",
             name="where_it_falls",
             value=worst.found.value,
             low=worst.found.low,

@@ -18,6 +18,8 @@ DECLARED: Mapping[str, Metric] = {"cosine": "cosine", "dot": "dot", "euclidean":
 K = 10
 # Of the largest: scores that differ by less are the same number.
 SAME = 2e-3
+# Of the largest inner product: scores that are closer are one number.
+FLAT = 1e-5
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,10 @@ def _changed(own: Nearest, other: Nearest) -> np.ndarray:
 def _scores(nearest: Mapping[Metric, Nearest], hits: Sequence[Hits]) -> str:
     """The formula that gives a store's scores of rows whose exact ones are known."""
     pairs = {metric: _paired(one, hits) for metric, one in nearest.items()}
+    products, given = pairs["dot"]
+    if not len(given) or np.ptp(given) <= FLAT * max(np.abs(products).max(), np.abs(given).max()):
+        # Of a row and itself, for one: no distance by any formula, but what rounding leaves of it.
+        return ""
     forms = []
     if "cosine" in pairs:
         exact, given = pairs["cosine"]

@@ -26,6 +26,7 @@ from embaudit.document import Page
 from embaudit.errors import UsageError
 from embaudit.finding import Finding, Level
 from embaudit.functions.function import EmbeddingFunction
+from embaudit.sentences import within
 from embaudit.stores.search import Settings, StoreSearch
 from embaudit.stores.store import Store
 
@@ -101,7 +102,7 @@ class SearchReport(Report):
                 return self.by_level()[0].sentence
             case _:
                 reason = next((one.sentence for one in self.by_level() if one.level == "not measured"), "")
-                because = f": {reason}" if reason else "."
+                because = f": {within(reason)}" if reason else "."
                 return f"It could not be told whether its search finds what the store holds{because}"
 
     def page(self) -> Page:

@@ -130,9 +130,8 @@ def _of_queries(function: EmbeddingFunction, documents: ReadLength) -> list[Find
         moves = Moves(function, "query")
         is_cut = moves(SHORTEST) is False and moves.is_steady
         sentence = f"The last words of a query of {SHORTEST} do not move its vector."
-        return (
-            [Finding("look", sentence, "A query's end counts for nothing.", name="tail_of_queries")] if is_cut else []
-        )
+        meaning, advice = "A query's end counts for nothing.", "Put first what a long query asks for."
+        return [Finding("look", sentence, meaning, advice, "tail_of_queries")] if is_cut else []
     most = LONGEST if documents.words is None else documents.words
     if cut.words is None or cut.words >= most * (1 - 2 * CLOSE) - CHANGED:
         return []

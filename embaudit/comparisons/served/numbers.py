@@ -60,5 +60,5 @@ def _without_a_vector(texts: Sequence[str], answers: Answers) -> Iterator[Findin
             float(len(others)),
         )
     if tolerable:
-        meaning = "Callers must leave out texts with nothing in them."
-        yield Finding("look", lacking(tolerable), meaning, name="no_vector", value=float(len(tolerable)))
+        meaning, advice = "There is nothing in them.", "Leave such texts out before it is asked."
+        yield Finding("look", lacking(tolerable), meaning, advice, "no_vector", float(len(tolerable)))

@@ -63,7 +63,7 @@ class Embedded:
             "text column alone.",
             "Texts that are added otherwise get vectors of another kind. White space and case are told apart only as "
             f"far as the {kind} reads them.",
-            f"Say so next time: --text '{self.template.written}'",
+            say_so(self.template),
             "what_was_embedded",
             float(self.confirmed),
         )
@@ -76,6 +76,11 @@ class Embedded:
             "texts_asked": self.asked,
             "rows_confirmed": self.confirmed,
         }
+
+
+def say_so(template: Template) -> str:
+    """What to do where a template was embedded."""
+    return f"Say so next time: --text '{template.written}'"
 
 
 @dataclass(frozen=True)

@@ -51,6 +51,7 @@ def findings_alone(index: Store, alone: Alone) -> Iterator[Finding]:
             f"{len(profile.constant)} of {profile.dimension:,} dimensions have one value in every row, dimension "
             f"{profile.constant[0]} first.",
             "They take room and tell no text from another: padded, or a damaged export.",
+            "Name the checkpoint: embaudit vectors CHECKPOINT FILE",
             name="constant_dimensions",
             value=float(len(profile.constant)),
         )
@@ -111,7 +112,7 @@ def _equal(index: Store, alone: Alone) -> Iterator[Finding]:
             + (" text." if group.texts is not None else " row."),
             "A search cannot tell them apart. Texts that a model reads alike (case, white space, beyond its limit) "
             "are such rows, and so are those of an encoder that failed.",
-            "Encode a few of them again and compare." if is_large else "",
+            "Encode a few of them again and compare.",
             "equal_vectors",
             float(size),
         )
@@ -123,6 +124,7 @@ def _equal(index: Store, alone: Alone) -> Iterator[Finding]:
             f"{worst:.2g}).",
             "Rounding in half precision gives up to 2e-3; more is two models, two prompts, or something else that was "
             "embedded than this text.",
+            "Encode these texts again, all by one function.",
             name="one_text_two_vectors",
             value=worst,
         )
@@ -182,6 +184,7 @@ def _neighbours(index: Store, alone: Alone) -> Iterator[Finding]:
             f"{alone.outliers:,} of {profile.rows:,} vectors are more than 3 standard deviations longer or shorter "
             "than the others.",
             "By dot product, the longest come first for any query.",
+            "Rank by cosine, or normalise what is stored.",
             name="norm_outliers",
             value=float(alone.outliers),
         )
@@ -321,7 +324,9 @@ def _how_stored(alone: Alone, against: Against, own: np.ndarray) -> Iterator[Fin
             "The index was built in lower precision."
             if is_told
             else "Lower precision on another machine, or a revision that was hardly trained further.",
-            "Encode queries in the same precision." if is_told else "",
+            "Encode queries in the same precision."
+            if is_told
+            else "Name the revision that built it, if there is another.",
             "precision",
             float(np.median(own)),
         )
@@ -330,6 +335,7 @@ def _how_stored(alone: Alone, against: Against, own: np.ndarray) -> Iterator[Fin
             "look",
             f"{len(reason.places):,} of {int(against.compared.sum()):,} rows {reason.said}.",
             "The index was built in two precisions; neighbours that are nearly tied may change places.",
+            "To have one, encode these rows again.",
             name="two_precisions",
             value=float(len(reason.places)),
         )
@@ -338,6 +344,7 @@ def _how_stored(alone: Alone, against: Against, own: np.ndarray) -> Iterator[Fin
             "look",
             f"Vectors point as the {against.kind}'s do and are {against.length_ratio:.3g} times as long.",
             "Cosine does not change; a dot product does. Many databases normalise what they store.",
+            "Rank by cosine, or normalise both.",
             name="another_length",
             value=against.length_ratio,
         )

@@ -69,7 +69,9 @@ def form_of_index(ours: np.ndarray, stored: np.ndarray, rounded: Rounded | None 
     def fit(form: StoredForm) -> tuple[int, float]:
         distances = form.distance(ours, stored)
         near = distances[distances <= form.ceiling]
-        return len(near), -float(np.median(near)) if len(near) else -float(np.nanmedian(distances))
+        # Nothing can be compared where one of the two has no vector of a row, whichever row it is.
+        known = near if len(near) else distances[np.isfinite(distances)]
+        return len(near), -float(np.median(known)) if len(known) else -np.inf
 
     return max(forms, key=fit)
 

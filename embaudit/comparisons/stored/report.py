@@ -27,6 +27,7 @@ from embaudit.errors import EXIT_INTERRUPTED
 from embaudit.finding import Finding, Level
 from embaudit.functions.function import EmbeddingFunction
 from embaudit.functions.kept import cost_line
+from embaudit.sentences import within
 from embaudit.stores.store import Store
 
 Verdict = Literal["wholly its own", "not wholly its own", "sound", "not sound", "could not be told"]
@@ -95,14 +96,14 @@ class StoredReport(Report):
                 return f"Nothing wrong was found in the vectors alone{more}."
             case "could not be told" if not self.checkpoint:
                 cause = next(finding for finding in self.findings if finding.name == NOTHING)
-                return f"Nothing could be told: {cause.sentence[0].lower()}{cause.sentence[1:]}"
+                return f"Nothing could be told: {within(cause.sentence)}"
             case "could not be told":
                 return f"It could not be told whether {self.checkpoint} built the index{more}."
             case _:
                 cause = next(finding for finding in self.by_level() if finding.level == "problem")
                 kind = "checkpoint" if self.against is None else self.against.kind
                 start = f"The index is not wholly the {kind}'s" if self.checkpoint else "The vectors are not sound"
-                return f"{start}: {cause.sentence[0].lower()}{cause.sentence[1:]}"
+                return f"{start}: {within(cause.sentence)}"
 
     @property
     def exit_code(self) -> int:
@@ -211,6 +212,7 @@ def look_at(
                 "look",
                 f"{lacking:,} of {alone.profile.rows:,} rows have a vector and no text.",
                 "They could not be compared, and are in no share above.",
+                "To have them compared, export their texts.",
                 name="no_text",
                 value=float(lacking),
             )
@@ -253,6 +255,7 @@ def _without_texts(index: Store, alone: Alone, function: EmbeddingFunction) -> l
                 "problem",
                 f"Its vectors have {usual:,} dimensions, the {function.kind}'s {own:,}.",
                 f"Queries that the {function.kind} encodes cannot be compared with it.",
+                "Name the function that built it.",
                 name="another_dimension",
                 value=float(usual),
             )

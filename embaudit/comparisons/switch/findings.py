@@ -33,6 +33,7 @@ def mixing_finding(
             "look",
             f"They may not be mixed: OLD's vectors have {dimensions[0]} dimensions, NEW's {dimensions[1]}.",
             "OLD's index takes neither NEW's vectors nor, without a bridge, its queries.",
+            "Encode all documents with NEW, into an index of its own.",
             name="mixing",
         )
     ways = [(one, one.ways[MIXED].kept) for one in searches if MIXED in one.ways]
@@ -169,7 +170,9 @@ def cut_off_finding(cut_offs: Sequence[CutOffTransfer]) -> Finding:
             "The number means something else now."
             if first.has_moved
             else "The scale is about the same; pairs change sides.",
-            f"Set it to {shown(new.value or 0.0)} when NEW is switched on." if first.has_moved else "",
+            f"Set it to {shown(new.value or 0.0)} when NEW is switched on."
+            if first.has_moved
+            else "Look at pairs near it before it stays.",
         ),
         name="cut_off",
         value=new.value,
@@ -202,12 +205,14 @@ def quality_finding(changes: Sequence[ScoreChange]) -> Finding:
             "look",
             f"NEW is {what}: {said}.",
             "Such a switch costs quality, whatever becomes of the index.",
+            "Keep OLD, unless what NEW saves is worth that.",
             name="paired_quality",
         )
     return Finding(
         "look",
         f"Whether NEW is better could not be told: {said}.",
         "Nothing shows that the switch is worth it.",
+        "Judge more queries or pairs.",
         name="paired_quality",
     )
 
@@ -247,6 +252,7 @@ def bridge_findings(searches: Sequence[SearchOutcome], holds: float) -> Iterator
             f"other texts) keeps {with_interval(way.kept)} of NEW's {one.measure};{others} OLD alone "
             f"has {with_interval(old.kept)} of it.",
             "Over this bridge, NEW finds no more than OLD alone." if no_gain else "",
+            "" if is_above else "Encode the documents again, rather than bridge.",
             name="bridge",
             value=way.kept.value,
             low=way.kept.low,

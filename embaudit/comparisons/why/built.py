@@ -34,7 +34,6 @@ class Built:
     Attributes:
         form: how they are kept; None if they are longer than the function's.
         template: what was embedded, if that is not the text column and was found.
-        said: that, as the end of "it reads …".
         own: share of sampled rows that are the function's.
         apart: by row number, 1 − cosine of an expected row to the function's vector of its text; NaN for none.
         tolerance: up to where that is rounding.
@@ -44,7 +43,6 @@ class Built:
 
     form: StoredForm | None
     template: Template | None
-    said: str
     own: float
     apart: Mapping[int, float]
     tolerance: float
@@ -83,23 +81,23 @@ def how_built(
         return None
     # Most rows say how vectors are kept; the expected ones may be the odd ones.
     found, ours = measure_sample(function, some if len(some) else own, profile.comparable, progress, store.rounded)
-    template, said = None, ""
+    template = None
     if len(some) == FEW and _is_foreign(found):
         some = sample.at(np.arange(min(SAMPLED, len(sample))))
         found, ours = measure_sample(function, some, profile.comparable, progress, store.rounded)
     if _is_foreign(found):
         told = read_as_embedded(store, function, found, ours, profile, progress)
         if told is not None and told.read.template is not None:
-            template, said, found = told.read.template, told.embedded.said, told.against
+            template, found = told.read.template, told.against
     if found.form is None:
-        return Built(None, None, "", 0.0, {}, 0.0, {})
+        return Built(None, None, 0.0, {}, 0.0, {})
     share = float((found.compared & ~found.differs).sum() / max(int(found.compared.sum()), 1))
     apart = _distances(store, function, found, own, template)
     known = {int(number): float(one) for number, one in zip(own.numbers, apart, strict=True)}
     foreign = [row for row in usable if known[row.number] > found.tolerance]
     others = {} if template is not None else _whose(function, found, foreign, texts)
     as_role = None if share >= 0.5 or template is not None else _role(function, some)
-    return Built(found.form, template, said, share, known, found.tolerance, others, as_role)
+    return Built(found.form, template, share, known, found.tolerance, others, as_role)
 
 
 def _role(function: EmbeddingFunction, some: SomeRows) -> TextKind | None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from embaudit.comparisons.report import Report
+from embaudit.comparisons.stored.embedded import say_so
 from embaudit.comparisons.stored.roles import PLURAL
 from embaudit.comparisons.why.another import with_another
 from embaudit.comparisons.why.case import Case, StoreAnswer
@@ -23,6 +24,7 @@ from embaudit.functions.function import EmbeddingFunction
 from embaudit.intervals import exact_share
 from embaudit.stores.search import Settings
 from embaudit.stores.store import Store
+from embaudit.stores.template import in_words
 
 K = 10
 FIRST_TEN = ShownResults(K)
@@ -188,8 +190,15 @@ def _findings(store: Store, walked: Walked, failed: str) -> list[Finding]:
             )
         )
     built = walked.built
-    if built is not None and built.said:
-        found.append(Finding("look", f"The store embeds {built.said}.", name="what_was_embedded"))
+    if built is not None and built.template is not None:
+        found.append(
+            Finding(
+                "look",
+                f"The store embeds {in_words(built.template)}, and not the text column alone.",
+                advice=say_so(built.template),
+                name="what_was_embedded",
+            )
+        )
     if built is not None and built.form is not None and built.own < 0.5:
         found.append(
             Finding(

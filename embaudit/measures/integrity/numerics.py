@@ -86,6 +86,7 @@ def _usable(vectors: np.ndarray) -> Finding:
             "problem",
             f"{zero} of {len(vectors)} hard texts get a vector of length 0.",
             "Such vectors are near nothing, or near everything.",
+            "Look at which tokens its pooling takes: of these texts it takes none, or their states cancel out.",
             name="zero_vector",
             value=float(zero),
         )

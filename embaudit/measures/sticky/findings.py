@@ -101,6 +101,7 @@ def _dose(doses: list[dict[str, Any]], tokens: dict[int, dict[str, Any]]) -> Fin
         else f"No token tested at several doses erases a measurable share of the differences between a text's "
         f"similarities with one copy; {token} comes first.",
         "A single copy already moves a text." if level == "look" else "A single copy hardly moves a text.",
+        "embaudit screen FILE" if level == "look" else "",
         name="one_copy",
         value=worst["loss"],
     )
