@@ -129,7 +129,9 @@ def _of_given(given: Sequence[Beside], *, gains: bool) -> Finding:
         level: Level = "look" if losses else "ok"
         won = sum(_low(one.gain) > 0 for one in given)
         where = f" on {won} of {len(given)} data sets" if won < len(given) else ""
-        return Finding(level, f"On the given data, it gained{where}{but}: {said}.", "", "", GAINED, *values)
+        words = ("One kind of texts was won at the price of another.", "Mix texts of both into the training.")
+        meaning, advice = words if losses else ("", "")
+        return Finding(level, f"On the given data, it gained{where}{but}: {said}.", meaning, advice, GAINED, *values)
     if losses:
         is_large = len(losses) == len(given) and all(one.gain.value < -LARGE for one in losses)
         return Finding(
