@@ -42,6 +42,7 @@ TOKENS: dict[str, tuple[tuple[FolderChange, ...], str, str]] = {
 }
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("name", TOKENS)
 def test_what_is_said_of_each_tokenizer(name: str, base: Path, tmp_path: Path) -> None:
     changes, level, said = TOKENS[name]

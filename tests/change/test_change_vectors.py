@@ -64,6 +64,7 @@ def hardly(tensors: Tensors) -> None:
             tensors[name] = tensor * (1 + 1e-6)
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize(
     ("change", "name", "level"),
     [

@@ -161,6 +161,7 @@ QUICK = (
 )
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("name", mostly_slow(ROWS, QUICK))
 def test_what_is_said_of_each_change(name: str, base: Path, tmp_path: Path) -> None:
     changes, levels, words = ROWS[name]

@@ -66,6 +66,7 @@ def test_what_cannot_be_loaded_gets_a_verdict_too(
     assert words in said["line"]
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     "form", [("--json", "--out", "page.html"), pytest.param(("--markdown",), marks=pytest.mark.slow), ()]
 )
@@ -171,6 +172,7 @@ def test_a_checkpoint_and_its_base_are_in_memory_one_after_the_other(
     assert max(one["most"] for one in report.figures["change"]["vectors"]) > 1e-6
 
 
+@pytest.mark.slow
 def test_a_base_that_cannot_be_loaded_is_never_passed_over(tmp_path: Path) -> None:
     tuned, base = tiny_bert(tmp_path / "tuned"), tiny_bert(tmp_path / "base")
     (base / "model.safetensors").unlink()

@@ -111,6 +111,7 @@ CASES: dict[str, tuple[Encode, str, str, float, float]] = {
 }
 
 
+@pytest.mark.quick(6)
 @pytest.mark.parametrize("name", CASES)
 def test_what_a_served_model_does_is_told_from_its_vectors(name: str) -> None:
     encode, rule, level, least, most = CASES[name]

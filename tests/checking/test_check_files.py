@@ -113,6 +113,7 @@ def _set(tensor: torch.Tensor, value: float) -> torch.Tensor:
     return changed
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("name", CHECKPOINTS)
 def test_files_alone_tell_what_a_whole_check_tells_of_them(name: str, tmp_path: Path) -> None:
     folder = CHECKPOINTS[name](tmp_path / "m")

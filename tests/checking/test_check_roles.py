@@ -59,6 +59,7 @@ FAULTS: dict[str, tuple[dict[str, Callable[[Any], Any]], str, str]] = {
 }
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_what_is_wrong_with_queries_alone_is_said(tiny: Checkpoint, fault: str) -> None:
     done, name, said = FAULTS[fault]

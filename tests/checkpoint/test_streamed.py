@@ -42,6 +42,7 @@ def too_little(monkeypatch: pytest.MonkeyPatch) -> None:
     forget_models()
 
 
+@pytest.mark.quick(3)
 @pytest.mark.usefixtures("too_little")
 @pytest.mark.parametrize("family", FAMILIES)
 def test_vectors_of_every_family_are_the_same_to_the_last_bit(family: str, plain: Callable[..., Path]) -> None:

@@ -40,6 +40,7 @@ def step(folder: Path, command: str, arguments: str) -> tuple[subprocess.Complet
     return done, summary.read_text() if summary.exists() else ""
 
 
+@pytest.mark.slow
 def test_the_step_keeps_the_exit_code_and_writes_the_summary(tmp_path: Path) -> None:
     """Of a folder whose name has a space, by files alone."""
     tiny_bert(tmp_path / "my model")
@@ -51,6 +52,7 @@ def test_the_step_keeps_the_exit_code_and_writes_the_summary(tmp_path: Path) -> 
     assert done.stdout.strip() in summary
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     ("command", "arguments", "said"),
     [

@@ -62,6 +62,7 @@ def test_an_honest_compressed_answer_is_read(members: int) -> None:
         assert endpoint.encode(["a"]).vectors.tolist() == [[0.5, 1.5]]
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(("parts", "said"), list(DRIPPING.values()), ids=list(DRIPPING))
 def test_an_answer_that_drips_is_left_when_its_time_is_over(parts: Parts, said: str) -> None:
     with (
@@ -127,6 +128,7 @@ def test_a_redirect_to_anywhere_is_named(location: dict[str, str]) -> None:
         assert len(str(redirected.value)) < 1_000
 
 
+@pytest.mark.quick(4)
 @pytest.mark.parametrize(
     ("vector", "said"),
     [

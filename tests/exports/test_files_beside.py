@@ -120,6 +120,7 @@ BROKEN: dict[str, tuple[Callable[[Path], Any], str, str]] = {
 }
 
 
+@pytest.mark.quick(4)
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_broken_file_is_named_and_hides_no_other(name: str, place: Path) -> None:
     breaks, level, words = BROKEN[name]
@@ -174,6 +175,7 @@ OUTSIDE = (
 PLACES = ("attribute", "attributes", "nested graph", "sparse", "function", "training", "twice")
 
 
+@pytest.mark.quick(4)
 @pytest.mark.parametrize(
     ("location", "where"),
     [*((location, "initializer") for location in OUTSIDE), *(("../../secret", where) for where in PLACES)],

@@ -83,6 +83,7 @@ SAME: dict[str, Write] = {
 }
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("name", SAME)
 def test_the_same_function_is_found_whatever_its_form(
     name: str, checkpoint: Checkpoint, exported: Path, beside: OwnVectors, tmp_path: Path
@@ -129,6 +130,7 @@ ANOTHER: dict[str, tuple[Write, str]] = {
 }
 
 
+@pytest.mark.quick(4)
 @pytest.mark.parametrize("name", ANOTHER)
 def test_another_function_is_a_problem_with_its_reason(
     name: str, checkpoint: Checkpoint, exported: Path, beside: OwnVectors, tmp_path: Path

@@ -24,6 +24,7 @@ def compared(folder: Path, other: Path | str, **how: Any) -> ParityReport:
     return embaudit.parity(folder, other, backend="onnx", device="cpu", **how)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("has_weights", [True, False], ids=["beside weights", "alone"])
 @pytest.mark.parametrize("is_external", [False, True], ids=["one file", "weights in another"])
 def test_a_real_export_is_the_same_function(

@@ -111,6 +111,7 @@ def draws_others(home: Path, request: AuditRequest) -> AuditRequest:
     return request.changed(seed=1)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("change", [lacks_a_file, is_of_another_checkpoint, reads_other_texts, draws_others])
 def test_what_has_to_be_computed_needs_a_run(
     change: Callable[[Path, AuditRequest], AuditRequest], request_before: AuditRequest, audited_home: Path

@@ -135,6 +135,7 @@ def test_the_deltas_of_every_summary_are_stored(
     assert holds == (0,)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("texts", [9, 40])
 def test_differences_are_paired_over_texts(texts: int, empty_warehouse: Path, tmp_path: Path) -> None:
     """Texts differ much more from each other than each does between two checkpoints."""

@@ -62,6 +62,7 @@ def broken(error: BaseException) -> Any:
     return fail
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize(
     ("options", "place", "error", "expected", "reason"),
     [

@@ -21,6 +21,8 @@ from embaudit.mitigation.write import write_mitigated
 from embaudit.request import AuditRequest
 from embaudit_flows.audit import AuditOutcome, audit
 
+pytestmark = pytest.mark.slow
+
 WORDS = ENGLISH.split()
 
 

@@ -21,6 +21,8 @@ from embaudit.request import AuditRequest
 from embaudit_flows.audit import AuditOutcome, audit
 from embaudit_flows.plan import plan_audit
 
+pytestmark = pytest.mark.slow
+
 SETTINGS = """
 [occurrence]
 corpora = ["wikipedia"]

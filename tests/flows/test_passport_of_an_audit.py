@@ -12,6 +12,8 @@ from embaudit.api.passport import verify
 from embaudit.request import AuditRequest
 from embaudit_flows.audit import audit
 
+pytestmark = pytest.mark.slow
+
 
 def test_the_passport_lies_beside_the_page_and_the_checkpoint_passes(audited: Audited, tiny_checkpoint: Path) -> None:
     path = audited.home / "reports" / f"{audited.outcome.checkpoint_id}.passport.json"

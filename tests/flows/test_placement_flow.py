@@ -16,6 +16,8 @@ from embaudit.measures.placement.settings import STRATEGIES
 from embaudit.request import AuditRequest
 from embaudit_flows.audit import AuditOutcome, audit
 
+pytestmark = pytest.mark.slow
+
 SMALL = {"draws": 4, "budget": 3, "tries": 4, "guided": 2, "ordinary": 4, "resamples": 100}
 
 

@@ -180,6 +180,7 @@ def test_an_undefined_text_is_flagged_left_out_and_said(undefined: AuditOutcome)
     assert line == "SOCM left out 2 of the texts of wikipedia, whose token vectors average to zero: number 1, 4."
 
 
+@pytest.mark.slow
 def test_a_listed_pair_with_an_undefined_text_is_left_out(undefined: AuditOutcome) -> None:
     # Numbered as they appear: red blue 0, stone 1, red green 2, the sea 3.
     assert rows(undefined, "SELECT position, first, second FROM socm_listed_pair ORDER BY 1") == [(0, 0, 1), (2, 3, 0)]

@@ -239,6 +239,7 @@ def test_what_allows_no_task_is_a_line_and_the_others_run(home: Path, tiny_check
     assert rows(outcome, "SELECT DISTINCT task FROM tempscale_choice") == [("sts",)]
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("tau", [0.0, -0.5, float("nan"), float("inf")])
 def test_a_temperature_that_is_none_is_refused(home: Path, tiny_checkpoint: Path, tau: float) -> None:
     with pytest.raises(UsageError, match="must be greater than 0"):

@@ -84,6 +84,7 @@ def indexes(given: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> 
     return {name: place / f"{name}.parquet" for name in given}
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("name", KINDS)
 def test_check_takes_each(given: dict[str, Any], material: dict[str, Any], name: str) -> None:
     report = embaudit.check(given[name], **material)
@@ -91,6 +92,7 @@ def test_check_takes_each(given: dict[str, Any], material: dict[str, Any], name:
     assert report.figures["data"]
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize(("one", "two"), PAIRS)
 def test_parity_takes_each_pair(given: dict[str, Any], material: dict[str, Any], one: str, two: str) -> None:
     report = embaudit.parity(given[one], given[two], with_explanation=False, **material)

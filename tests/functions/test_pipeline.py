@@ -86,12 +86,14 @@ def test_its_identity_is_what_its_folder_holds(saved_pipelines: dict[str, Path],
     assert own.asked_as.replace(own.name, "") != of_changed.asked_as.replace(of_changed.name, "")
 
 
+@pytest.mark.slow
 def test_one_that_reads_padding_is_found(saved_pipelines: dict[str, Path]) -> None:
     finding = next(one for one in embaudit.check(saved_pipelines["convolution"]).findings if one.name == "one_function")
     assert finding.level == "problem"
     assert "batch" in finding.sentence
 
 
+@pytest.mark.slow
 def test_a_model_that_the_loader_reads_is_checked_as_a_checkpoint(tmp_path: Path) -> None:
     from sentence_transformers import SentenceTransformer
 

@@ -155,6 +155,7 @@ QUICK = {
 }
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("name", mostly_slow(BROKEN, QUICK))
 def test_broken_tokenizers_are_named(minilm: Checkpoint, tmp_path: Path, name: str) -> None:
     changes, expected = BROKEN[name]
@@ -184,6 +185,7 @@ def test_ids_beyond_the_rows(minilm: Checkpoint, tmp_path: Path, token: str, lev
     assert token in beyond.sentence
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("name", ["bert-base-uncased", "bert-base-cased", "roberta-base", "gpt2", "t5-small", "clip"])
 def test_real_tokenizers_have_sound_words(
     minilm: Checkpoint, real_tokenizer: Callable[[str], PreTrainedTokenizerBase], name: str

@@ -168,6 +168,7 @@ def levels(checkpoint: Checkpoint) -> dict[str, str]:
     return {finding.name: finding.level for finding in findings if finding.level != "ok"}
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("name", mostly_slow(BROKEN, QUICK))
 def test_broken_weights_are_named(minilm: Checkpoint, name: str) -> None:
     change, expected = BROKEN[name]

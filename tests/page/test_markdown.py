@@ -80,6 +80,7 @@ def attacked(facts: dict[str, Any], attack: str) -> dict[str, Any]:
     return {**facts, **changed, "source": attack, "profile": attack, "pooling": attack, "prompt": attack}
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     "attack", mostly_slow(ATTACKS, ("<script>alert(1)</script>", "`code`", "a|b|c", "line\nbreak"))
 )

@@ -129,6 +129,7 @@ def test_a_newer_audit_of_the_same_question_replaces_the_older(warehouse: Path) 
     }
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize(
     ("content", "override", "expected"),
     [
@@ -192,6 +193,7 @@ def test_a_page_shows_every_result_once(warehouse: Path, tmp_path: Path) -> None
     assert len(json.loads(said(warehouse, "show", "owner/x", "--json").output)) == 2
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize(
     ("rule", "code"),
     [

@@ -80,6 +80,7 @@ SERVERS: dict[str, tuple[Callable[[Checkpoint], Encode], str, str]] = {
 QUICK = ("faithful", "batches turned around")
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("dtype", ["bfloat16", pytest.param("float16", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", mostly_slow(SERVERS, QUICK))
 def test_half_precision_is_no_fault_and_hides_none(

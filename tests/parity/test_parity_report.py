@@ -115,6 +115,7 @@ WRONG = {
 QUICK = ("cls pooling", "noise", "padding")
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("name", mostly_slow(WRONG, QUICK))
 def test_what_a_server_does_otherwise_is_found_and_named(served_checkpoint: Checkpoint, name: str) -> None:
     make, said = WRONG[name]
@@ -127,6 +128,7 @@ def test_what_a_server_does_otherwise_is_found_and_named(served_checkpoint: Chec
     json.dumps(report.as_json(), allow_nan=False)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     ("encode", "verdict", "said"),
     [

@@ -43,6 +43,7 @@ TO_QUERIES: dict[str, tuple[Change, str]] = {
 }
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("fault", mostly_slow(TO_QUERIES, ("prompt", "upper case", "cut")))
 def test_what_is_done_to_queries_alone_is_found_and_named(spaced_checkpoint: Checkpoint, fault: str) -> None:
     change, said = TO_QUERIES[fault]
@@ -66,6 +67,7 @@ def test_one_cause_for_all_texts_is_said_once(spaced_checkpoint: Checkpoint) -> 
     assert {report.left_on(kind.kind) <= 1e-4 for kind in report.kinds} == {True}
 
 
+@pytest.mark.slow
 def test_two_causes_are_both_said_and_the_page_has_what_each_leaves(spaced_checkpoint: Checkpoint) -> None:
     client = Client(spaced_checkpoint, lambda text: f"query: {text}", documents=lambda text: f"passage: {text}")
     report = compared(spaced_checkpoint, client)
@@ -77,6 +79,7 @@ def test_two_causes_are_both_said_and_the_page_has_what_each_leaves(spaced_check
     assert "as queries" in render(parity_page(report))
 
 
+@pytest.mark.slow
 def test_what_nothing_explains_is_said_of_queries_alone(spaced_checkpoint: Checkpoint) -> None:
     report = compared(spaced_checkpoint, Client(spaced_checkpoint, lambda text: " ".join(text.split()[::-1])))
     assert "Asked for queries, " in report.line
@@ -91,6 +94,7 @@ def test_nothing_is_found_where_nothing_is_done(checkpoint: str, request: pytest
     assert report.line == "The same function."
 
 
+@pytest.mark.slow
 def test_a_declared_prompt_that_queries_lack_is_named(served_checkpoint: Checkpoint) -> None:
     """The checkpoint declares one for queries; the client puts none before them."""
     report = compared(served_checkpoint, Client(served_checkpoint))
@@ -122,6 +126,7 @@ def _too_long(checkpoint: Checkpoint) -> set[str]:
 class TestPassport:
     """A passport of what tells roles apart knows both."""
 
+    @pytest.mark.quick(1)
     @pytest.mark.parametrize("change", [lambda text: f"query: {text}", str.upper], ids=["prompt", "upper case"])
     def test_another_step_of_queries_is_noticed(self, spaced_checkpoint: Checkpoint, change: Change) -> None:
         passport = make_passport(opened(Client(spaced_checkpoint)))

@@ -74,6 +74,7 @@ def test_queries_without_a_right_vector_are_named_once(spaced_checkpoint: Checkp
     assert said in problem.sentence
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("fault", OF_QUERIES)
 def test_a_passport_knows_them_too(spaced_checkpoint: Checkpoint, fault: str) -> None:
     done, name, said = OF_QUERIES[fault]
@@ -121,6 +122,7 @@ def test_queries_that_differ_from_time_to_time_are_not_explained(spaced_checkpoi
     assert report.in_roles == {}
 
 
+@pytest.mark.slow
 def test_a_prompt_is_named_beside_fewer_dimensions(spaced_checkpoint: Checkpoint) -> None:
     known = CheckpointFunction(spaced_checkpoint)
     report = compared(known, Fewer(spaced_checkpoint, texts=lambda text: f"query: {text}"), explain=True)
@@ -129,6 +131,7 @@ def test_a_prompt_is_named_beside_fewer_dimensions(spaced_checkpoint: Checkpoint
     assert "Asked for" not in compared(known, Fewer(spaced_checkpoint), explain=True).line
 
 
+@pytest.mark.slow
 def test_a_prompt_that_is_left_out_is_named_beside_what_is_done_to_all(served_checkpoint: Checkpoint) -> None:
     client = Client(served_checkpoint, texts=str.upper, documents=str.upper)
     line = compared(CheckpointFunction(served_checkpoint), client, explain=True).line
@@ -198,6 +201,7 @@ class TestWhatIsAsked:
             report = compare_with(CheckpointFunction(served_checkpoint), endpoint, Material())
         assert report.verdict == "the same function"
 
+    @pytest.mark.slow
     def test_roles_do_not_double_the_requests(self, served_checkpoint: Checkpoint) -> None:
         counts = []
         known = CheckpointFunction(served_checkpoint)

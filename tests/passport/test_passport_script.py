@@ -18,6 +18,8 @@ from embaudit.comparisons.passport.file import write_passport
 from embaudit.comparisons.passport.make import make_passport
 from embaudit.functions.checkpoint import CheckpointFunction
 
+pytestmark = pytest.mark.slow
+
 PAGE = Path(__file__).parents[2] / "docs" / "passport.md"
 
 

@@ -175,6 +175,7 @@ def answers_but(good: Encode, is_bad: Callable[[str], bool], bad: object) -> Enc
     return answer
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize(
     ("is_bad", "bad", "verdict", "differing"),
     [

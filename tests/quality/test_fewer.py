@@ -154,6 +154,7 @@ def test_hard_texts_are_encoded_once(tiny_checkpoint: Checkpoint) -> None:
     np.testing.assert_allclose(exact.vectors, alone[1][1].vectors, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_check_says_what_it_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = str(tiny_bert(tmp_path / "model"))
     monkeypatch.setattr(checking, "fewer", partial(fewer, operations=1.0))

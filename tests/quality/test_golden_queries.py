@@ -80,6 +80,7 @@ def ranks_of(folder: Path, collection: Collection) -> list[int]:
     return found
 
 
+@pytest.mark.slow
 def test_a_check_names_what_is_not_found_and_what_a_tuning_lost(tmp_path: Path) -> None:
     tuned, base = tiny_bert(tmp_path / "tuned", seed=1), tiny_bert(tmp_path / "base", seed=2)
     golden = golden_collection("golden.csv", DOCUMENTS, ASKED)

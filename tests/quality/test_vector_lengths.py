@@ -56,6 +56,7 @@ def said(declared: Declared, lengths: str = "spread", figures: dict[str, object]
     return found
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize(
     ("declared", "level", "words"),
     [

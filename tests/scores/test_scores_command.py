@@ -181,6 +181,7 @@ def published(empty_once: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     return warehouse
 
 
+@pytest.mark.slow
 def test_rho_and_p_of_the_published_averages_are_those_by_hand(published: Path) -> None:
     squares = sum((i - SCORE_RANKS[name]) ** 2 for i, name in enumerate(BY_SOCM, start=1))
     assert squares == 480
@@ -265,6 +266,7 @@ def test_scores_in_two_units_are_pointed_out(tmp_path: Path, warehouse: Path) ->
     assert "Warning: scores of T lie between 0.52 and 81.3: some in percent, some not?" in text
 
 
+@pytest.mark.slow
 def test_an_average_is_over_the_tasks_that_are_named_or_common(tmp_path: Path, warehouse: Path) -> None:
     put_audits(warehouse, [f"m/{i}" for i in range(4)], [0.1, 0.2, 0.3, 0.4])
     lines = [f"m/{i},{task},{i * weight}" for i in range(4) for task, weight in (("A", 1), ("B", -3))]

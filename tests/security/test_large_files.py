@@ -30,6 +30,7 @@ READERS: dict[str, Callable[[Path], object]] = {
 DEEP = 100_000
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("read", list(READERS.values()), ids=list(READERS))
 def test_a_file_larger_than_any_such_file_is_named(read: Callable[[Path], object], tmp_path: Path) -> None:
     path = tmp_path / "large.json"

@@ -130,6 +130,7 @@ def ask(
     return run
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("statements", [REACHING, CHANGING, SETTING], ids=["reaching", "changing", "setting"])
 def test_one_paragraph_and_nothing_reached_or_changed(
     ask: Callable[..., tuple[object, str]], statements: list[str], filled: Path, tmp_path: Path

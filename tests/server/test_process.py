@@ -58,6 +58,7 @@ def is_quiet(result: subprocess.CompletedProcess[str]) -> None:
 QUERY = "embaudit query 'SELECT range AS n FROM range(20000)' --format csv"
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     ("line", "code"),
     [
@@ -187,6 +188,7 @@ def test_a_user_without_an_account(as_nobody: list[str], home: str | None, tmp_p
     assert [path.name for path in tmp_path.iterdir()] == [".embaudit"]
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     "words",
     [

@@ -120,6 +120,7 @@ def test_a_resumed_audit_says_at_once_what_its_checkpoint_is(asked_again: AskedA
     assert f"Verdict: {verdict}" in asked_again.said.stdout.splitlines()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_notebook", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_a_call_shows_progress_in_a_notebook_alone(
     is_notebook: bool, audited: Audited, audited_home: Path, monkeypatch: pytest.MonkeyPatch,

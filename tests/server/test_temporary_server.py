@@ -119,6 +119,7 @@ def no_prefect_server(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
+@pytest.mark.slow
 def test_it_is_in_a_session_of_its_own_and_has_no_standard_stream_for_a_socket(started: TemporaryServer) -> None:
     assert os.getsid(started._process.pid) == started._process.pid
     assert started.is_running
@@ -231,6 +232,7 @@ def test_a_usable_proxy(value: str, no_proxies: pytest.MonkeyPatch) -> None:
     require_usable_proxies()
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     ("file", "text", "variable"),
     [

@@ -89,6 +89,7 @@ def test_a_failed_audit_is_neither(warehouse: Path) -> None:
     assert predecessors(warehouse) == {"a3": "a1"}
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize(
     "other",
     [

@@ -152,6 +152,7 @@ def test_they_are_there_once_however_often_the_warehouse_is_opened(warehouse: Pa
 # ---- whose they are ----
 
 
+@pytest.mark.quick(4)
 @pytest.mark.parametrize(
     ("source", "expected"),
     [

@@ -81,6 +81,7 @@ def group() -> Iterator[Path]:
         yield made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("package", ["embaudit_flows", pytest.param("embaudit_tasks", marks=pytest.mark.slow)])
 def test_flows_and_tasks_keep_to_a_containers_limit(package: str, group: Path) -> None:
     script = SAID.format(package=package)

@@ -115,6 +115,7 @@ READERS: list[tuple[Callable[[Path], str], tuple[str, ...], Callable[[str], Any]
 ]
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize(("made", "columns", "read"), READERS)
 def test_every_reader_notices_a_flipped_bit(
     tmp_path: Path, made: Callable[[Path], str], columns: tuple[str, ...], read: Callable[[str], Any]

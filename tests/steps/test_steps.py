@@ -330,6 +330,7 @@ def test_a_task_on_a_gpu_is_found_by_its_tag() -> None:
     assert GPU_TAG not in task_of(tiny_step(), **on_cpu).tags
 
 
+@pytest.mark.slow
 def test_flows_and_steps_import_nothing_heavy() -> None:
     """What is heavy is imported where it is used."""
     modules = [f"embaudit_flows.{name}" for name in ("audit", "watch", "maintain", "token")]

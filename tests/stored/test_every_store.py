@@ -292,6 +292,7 @@ def in_order(batches: list[RowBatch], dimension: int) -> dict[str | None, np.nda
     return {text: row for one in batches for text, row in zip(one.texts or (), one.vectors[dimension][1], strict=True)}
 
 
+@pytest.mark.quick(6)
 @pytest.mark.parametrize("keep", FORMS.values(), ids=FORMS)
 def test_an_index_is_judged_alike_wherever_it_is_kept(
     keep: Callable[[Path, Rows], Kept], tiny_index: Any, tmp_path: Path

@@ -93,6 +93,7 @@ MIXED = {
 }
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("mixed", MIXED)
 def test_rows_in_another_role_are_explained(prompted: Prompted, tmp_path: Path, mixed: str) -> None:
     most, others, said = MIXED[mixed]

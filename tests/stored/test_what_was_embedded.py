@@ -124,6 +124,7 @@ def _hardly_trained(ours: np.ndarray) -> np.ndarray:
     return (ours + 0.08 * noise / np.linalg.norm(noise, axis=1, keepdims=True)).astype(np.float32)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("how", ["another", "hardly trained", "mixed up", "noise"])
 def test_no_template_explains_a_foreign_index(how: str, tiny_index: Any, tmp_path: Path) -> None:
     rows = rows_of(tiny_index)

@@ -62,6 +62,7 @@ def test_a_file_that_is_written_again_meanwhile_is_named(bucket: Bucket) -> None
         list(store.batches())
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("name", ["missing.parquet", "nothing-here", "damaged.parquet"])
 def test_what_is_not_there_or_damaged_is_named_without_secrets(name: str, bucket: Bucket) -> None:
     bucket.store().pipe(f"{bucket.address.removeprefix('s3://')}/damaged.parquet", parquet(slice(None))[:500])

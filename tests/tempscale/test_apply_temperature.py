@@ -56,6 +56,7 @@ def left_in(folder: Path) -> list[str]:
 
 
 # Other layouts of W_q, and shared layers, are those of the next test or have a name here.
+@pytest.mark.quick(4)
 @representatives_first(SUPPORTED, also=["albert, groups", "mpnet", "modernbert", "qwen3"])
 def test_what_is_written_gives_the_vectors_of_the_context_manager_and_differs_in_named_tensors_only(
     name: str, tmp_path: Path
@@ -80,6 +81,7 @@ def test_what_is_written_gives_the_vectors_of_the_context_manager_and_differs_in
     assert old == new
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize(
     ("saved_as", "stored"),
     [

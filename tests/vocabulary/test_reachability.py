@@ -36,6 +36,7 @@ def unreached(entries: list[TokenEntry]) -> list[TokenEntry]:
     return [entry for entry in entries if not entry.is_reachable]
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     ("name", "count"),
     [
@@ -82,6 +83,7 @@ def test_bert_leaves_out_what_its_rules_split_off(real_tokenizer: Load, real_voc
     assert all(entry.category == "unreachable_special" for entry in markers)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gpt2", pytest.param("roberta-base", marks=pytest.mark.slow)])
 def test_byte_level_bpe_leaves_out_only_impossible_bytes(real_vocabulary: Read, name: str) -> None:
     marks = WordMarks(start="Ġ", is_byte_level=True)

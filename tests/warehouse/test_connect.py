@@ -372,6 +372,7 @@ def test_a_failure_while_it_is_created_leaves_nothing(no_warehouse: Path, monkey
     assert list(no_warehouse.parent.iterdir()) == []
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("quicker", [True, False])
 def test_without_a_hard_link_it_appears_or_another_one_stays(
     no_warehouse: Path, filled: Path, monkeypatch: pytest.MonkeyPatch, quicker: bool
@@ -434,6 +435,7 @@ except KeyboardInterrupt:
         assert connection.execute("SELECT count(*) FROM audit_corpus").fetchall() == [(1,)]
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(("given", "kept_to"), [("1", 1), ("3,1", 3), ("", None), ("0", None), ("many", None)])
 def test_the_number_of_threads_that_was_asked_for_is_kept_to(
     given: str, kept_to: int | None, empty_warehouse: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

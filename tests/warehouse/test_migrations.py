@@ -316,6 +316,7 @@ def test_a_warehouse_from_before_the_release_keeps_every_row(published_warehouse
     assert recorded(published_warehouse)[-1] == on_record()[-1]
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("limit", [None, 300])
 def test_what_was_asked_of_the_search_moves_to_its_measure(published_warehouse: Path, limit: int | None) -> None:
     """An audit of before and one of now that were asked the same are one question."""
@@ -345,6 +346,7 @@ def test_one_that_lacks_the_last_of_these_migrations_is_refused(published_wareho
     assert by_table(published_warehouse) == before
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     ("change", "lost"),
     [
@@ -368,6 +370,7 @@ def test_what_a_warehouse_lacks_is_added(published_warehouse: Path, change: str,
         connection.execute("FROM leaderboard").fetchall()
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     ("change", "why"),
     [

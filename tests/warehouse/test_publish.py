@@ -259,6 +259,7 @@ def test_shards_are_joined(warehouse: Path, tmp_path: Path) -> None:
     assert len(rows(warehouse, "SELECT DISTINCT first, second FROM socm_pair")) == 6
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("folder", ["a[1]", "team=nlp/audit_id=x", "a*b", "who?", "it's ö 'quoted'", "%s $1"])
 def test_odd_folder_names_are_only_names(warehouse: Path, tmp_path: Path, folder: str) -> None:
     def two_tables(checkpoint: str) -> dict[str, list[dict[str, Any]]]:

@@ -20,6 +20,8 @@ from embaudit.comparisons.passport.make import make_passport
 from embaudit.functions.opened import open_function
 from embaudit.watch.index_said import command
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.slow
 def test_a_function_that_was_exchanged_is_what_every_row_is_held_against(library: Library, put: Put) -> None:

@@ -12,6 +12,7 @@ from tiny import tiny_bert
 from embaudit.checkpoint import Encoder, LoadOptions, TextKind, load_checkpoint
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(("before", "tonight"), [("document", "text"), ("text", "document")])
 def test_rows_of_a_night_in_another_role_are_red(tmp_path: Path, before: TextKind, tonight: TextKind) -> None:
     folder = tiny_bert(tmp_path / "model")

@@ -67,6 +67,7 @@ def test_one_rule_is_accepted_and_the_rest_stays_open(warehouse: Path) -> None:
     assert still_open(warehouse) == [str(item) for item in others]
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     ("words", "said"),
     [

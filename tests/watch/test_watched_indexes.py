@@ -108,6 +108,7 @@ def test_a_half_mended_night_stays_red(library: Library) -> None:
     assert (done.verdict, done.removed, done.open_rows) == ("wholly its own", 40, [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_ids", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_rows_are_known_again(library: Library, has_ids: bool) -> None:
     library.has_ids = has_ids
