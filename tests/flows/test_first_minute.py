@@ -24,6 +24,8 @@ from embaudit.warehouse.open_items import accept, read_open
 from embaudit_flows.audit import AuditOutcome, audit
 from embaudit_flows.summary import key_of_source
 
+pytestmark = pytest.mark.slow
+
 CAUSES = ("untrained_layers", "untrained_embeddings", "untrained_matrices")
 
 
