@@ -19,7 +19,7 @@ from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoin
 # Fixtures of several folders: small audits with their one Prefect server, disks that can be full, the table of faults,
 # a PostgreSQL; and the end of all that a run has started.
 pytest_plugins = [
-    *("finding_form", "leftovers", "small_audits", "small_disk", "fault_table", "told_before"),
+    *("report_form", "leftovers", "small_audits", "small_disk", "fault_table", "told_before"),
     *("ready_warehouses", "postgres_server", "s3_server", "model_hub"),
 ]
 

@@ -99,7 +99,7 @@ def _table(measures: dict[str, dict[str, dict[str, Figure]]], names: Sequence[st
             worst = min(items, key=lambda item: items[item][name].value)
             row += [fmean(found[name].value for found in items.values()), f"{worst} ({items[worst][name].value:.2f})"]
         rows.append(row)
-    titles = [("mean", "worst item")] if len(names) == 1 else [(name, "its worst item") for name in names]
+    titles = [("mean", "worst item")] if len(names) == 1 else [(name, f"worst item, {name}") for name in names]
     columns = [Column("measure"), *(one for mean, worst in titles for one in (Column(mean, ".2f"), Column(worst)))]
     return Table(columns, rows, more=MORE)
 

@@ -18,7 +18,7 @@ KINDS = {
     "chance": Column("at random", ".0%"),
     "words_met": Column("by TF-IDF", ".0%"),
     "above": Column("above all relevant [95 %]", ".0%", ".0%"),
-    "words_above": Column("by TF-IDF", ".0%"),
+    "words_above": Column("above all, by TF-IDF", ".0%"),
 }
 HUBS = {
     "occurrences": Column("occurrences", ","),

@@ -73,8 +73,9 @@ def _scores(rows: list[dict[str, Any]]) -> Table:
     first = rows[0]
     return Table(
         (
-            *(Column("remedy"), Column("clean", ".3f"), Column("change [95 %]", "+.3f", "+.3f")),
-            *(Column("poisoned", ".3f"), Column("change [95 %]", "+.3f", "+.3f"), Column("clean texts changed", ",d")),
+            *(Column("remedy"), Column("clean", ".3f"), Column("change, clean [95 %]", "+.3f", "+.3f")),
+            *(Column("poisoned", ".3f"), Column("change, poisoned [95 %]", "+.3f", "+.3f")),
+            Column("clean texts changed", ",d"),
         ),
         [
             (

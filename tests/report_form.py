@@ -1,4 +1,4 @@
-"""Every finding that a test makes, by whatever way, has the form that pages and tables rely on."""
+"""Every finding and table that a test makes, by whatever way, has the form that pages, artifacts and tables rely on."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ import sys
 from types import FrameType
 from typing import Any
 
+from embaudit.document import Table
 from embaudit.finding import Finding
 
 # A verdict on other findings, and a note on how a store is read.
 SUMS_UP = ("verdict", "how_it_is_read")
 _plain_init = Finding.__init__
+_plain_table = Table.__init__
 
 
 def _is_of_a_report(made_by: FrameType) -> bool:
@@ -36,4 +38,12 @@ def _checked_init(self: Finding, *given: Any, **named: Any) -> None:
     assert all(one is None or isinstance(one, int | float) for one in (self.value, self.low, self.high)), self
 
 
+def _checked_table(self: Table, *given: Any, **named: Any) -> None:
+    _plain_table(self, *given, **named)
+    titles = [column.title for column in self.columns]
+    # As an artifact a table is a mapping from these.
+    assert len(set(titles)) == len(titles), f"two columns of one title: {titles}"
+
+
 Finding.__init__ = _checked_init  # type: ignore[method-assign]
+Table.__init__ = _checked_table  # type: ignore[method-assign]
