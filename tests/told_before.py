@@ -2,14 +2,14 @@
 
 A sentence, heading or column that is not there fails the test that told it, so that a change of words is reviewed where
 it can be read. Numbers, quotations and places are left out: they differ between states and machines. The file is
-written anew by ``pytest --tell-anew tests/*/test_*_told.py``, slow tests included, in one process.
+written anew by ``pytest --tell-anew tests/*/test_*_told.py tests/page/test_findings.py``, in one process.
 """
 
 from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -44,9 +44,9 @@ def pytest_sessionfinish() -> None:
         FILE.write_text("\n".join(parts), encoding="utf-8")
 
 
-def unread(report: str, page: Page) -> list[str]:
-    """What a page says and ``told.txt`` does not."""
-    lines = {form for line in _lines(page) if (form := form_of(line))}
+def unread(report: str, told: Page | Iterable[Finding]) -> list[str]:
+    """What a page, or findings, say and ``told.txt`` does not."""
+    lines = {form for line in _lines(told) if (form := form_of(line))}
     _told.setdefault(report, set()).update(lines)
     return [] if _is_anew else sorted(lines - _read().get(report, set()))
 
@@ -59,10 +59,10 @@ def form_of(text: str) -> str:
     return " ".join(text.split())
 
 
-def _lines(page: Page) -> Iterator[str]:
-    for finding in page.findings:
+def _lines(told: Page | Iterable[Finding]) -> Iterator[str]:
+    for finding in told.findings if isinstance(told, Page) else told:
         yield from _of_finding(finding)
-    for section in page.sections:
+    for section in told.sections if isinstance(told, Page) else ():
         yield from _of_section(section)
 
 
@@ -83,7 +83,8 @@ def _of_section(section: Section) -> Iterator[str]:
             columns = " | ".join(column.title for column in part.filled.columns)
             yield f"table: {part.title}: {columns}" if part.title else f"table: {columns}"
         else:
-            yield f"chart: {part.title}"
+            yield f"chart: {part.title}: {part.caption}"
+            yield from (f"panel: {panel.x.title} | {panel.y.title}" for panel in part.panels)
 
 
 @cache

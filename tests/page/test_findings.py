@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from plausible import plausible_rows
 from plausible_records import staged_findings
+from told_before import unread
 
 from embaudit.checking.verdict import FIRST
 from embaudit.finding import MAX_FINDINGS, Finding
@@ -34,6 +35,7 @@ def found(measure: str, **changes: dict[str, Any] | None) -> dict[str, Finding]:
     made = list(MEASURES[measure].parts().findings(rows, getattr(QUICK, measure)))
     assert len(made) <= MAX_FINDINGS
     assert len({one.name for one in made}) == len(made)
+    assert not unread(measure, made)
     return {one.name: one for one in made}
 
 

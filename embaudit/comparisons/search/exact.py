@@ -119,7 +119,9 @@ def slack_of(metric: Metric, lengths: np.ndarray, largest: float) -> np.ndarray:
 def _scores(metric: Metric, products: np.ndarray, lengths: np.ndarray, norms: np.ndarray) -> np.ndarray:
     match metric:
         case "cosine":
-            return np.asarray(products / np.outer(lengths, norms))
+            both = np.outer(lengths, norms)
+            # A query without a vector, or of zeros, is near nothing.
+            return np.divide(products, both, out=np.full(both.shape, np.nan), where=both > 0)
         case "l2":
             return np.asarray(2 * products - lengths[:, None] ** 2 - norms**2)
         case _:
