@@ -14,8 +14,8 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from embaudit.checkpoint import LoadOptions, load_checkpoint
+from embaudit.comparisons.parity.apart import is_apart, is_rounding
 from embaudit.comparisons.parity.compare import compare_kind
-from embaudit.comparisons.parity.findings import is_apart, is_rounding
 from embaudit.comparisons.passport.file import read_passport
 from embaudit.comparisons.passport.passport import Passport
 from embaudit.measures.quality.material import sample_material

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from embaudit.comparisons.parity.findings import is_apart
+from embaudit.comparisons.parity.apart import is_apart
 from embaudit.comparisons.parity.parity import ParityReport, Verdict, compare_with
 from embaudit.comparisons.passport.file import read_passport, write_passport
 from embaudit.comparisons.passport.make import make_passport

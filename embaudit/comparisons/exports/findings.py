@@ -9,8 +9,8 @@ import numpy as np
 
 from embaudit.comparisons.exports.held import Held
 from embaudit.comparisons.exports.quantised import BITS
+from embaudit.comparisons.parity.apart import farthest, is_apart, is_rounding
 from embaudit.comparisons.parity.compare import HALF, SAME, SAME_LENGTH, KindDifference
-from embaudit.comparisons.parity.findings import is_apart, is_rounding
 from embaudit.finding import Finding
 from embaudit.shown import quoted
 
@@ -61,8 +61,8 @@ def _another(held: Held, reference: str) -> Finding | None:
     first = f"{_described(held)} is another function than the weights"
     if held.dimensions[0] != held.dimensions[1] and held.dimensions[1]:
         first += f": its vectors have {held.dimensions[1]} dimensions, the checkpoint's {held.dimensions[0]}"
-    elif apart and max(_farthest(kind) for kind in apart) > SAME:
-        most = max(apart, key=_farthest)
+    elif apart and max(farthest(kind) for kind in apart) > SAME:
+        most = max(apart, key=farthest)
         first += (
             f" (1 − cosine up to {most.worst:.2g}, for {quoted(most.worst_text)}; {number(held.median)} in the median)"
         )
@@ -204,10 +204,6 @@ def _command(held: Held, reference: str) -> str:
     name = held.name.partition(" (")[0]
     where = f"{reference.rstrip('/')}/{name}"
     return f"embaudit parity {shlex.quote(reference)} --with {shlex.quote(where)} --with-backend onnx"
-
-
-def _farthest(kind: KindDifference) -> float:
-    return float(np.nan_to_num(kind.worst))
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -15,9 +15,9 @@ from embaudit.checkpoint.onnx_encoder import ELSEWHERE, OnnxEncoder, OnnxModel
 from embaudit.checkpoint.onnx_file import OnnxFile, Precision
 from embaudit.comparisons.exports.quantised import BITS, Quantisation, quantised, rounding_of
 from embaudit.comparisons.exports.weights import WeightsBeside, weights_beside
+from embaudit.comparisons.parity.apart import is_apart
 from embaudit.comparisons.parity.compare import KindDifference, apart, compare_kind
 from embaudit.comparisons.parity.explain import explain
-from embaudit.comparisons.parity.findings import is_apart
 from embaudit.comparisons.parity.texts import texts_by_kind
 from embaudit.downstream.retrieval import overlaps, ranked
 from embaudit.downstream.task import unit_rows

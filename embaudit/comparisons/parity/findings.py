@@ -2,35 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from embaudit.comparisons.parity.apart import farthest, is_apart, moved
 from embaudit.comparisons.parity.asking import AskedOtherwise
 from embaudit.comparisons.parity.compare import (
-    HALF_LENGTH,
     LEFT,
     SAME,
-    SAME_LENGTH,
     KindDifference,
-    compare_kind,
     rounds_as_half,
 )
 from embaudit.comparisons.parity.texts import ROLES
+from embaudit.comparisons.parity.without_vector import no_vector, not_finite
 from embaudit.finding import Finding, Level
 from embaudit.sentences import within
 from embaudit.shown import quoted
 
 if TYPE_CHECKING:
     from embaudit.comparisons.parity.explain import Explanation
-    from embaudit.functions.function import Answers
 
 # The rule of a difference that is no more than rounding.
 ROUNDED = "precision"
-# Many servers refuse these; nobody stores a vector of a text with nothing in it.
-OFTEN_REFUSED = ("empty", "blank", "lengths", "at the limit", "beyond the limit")
 # What another function means, and what to do.
 OF_A_CHECKPOINT = (
     "What was audited is not what is served: scores and cut-offs of the audit do not hold for it.",
@@ -68,11 +63,11 @@ def findings_of(
     yield from (finding_of_asking(one) for one in asked if not one.is_repeatable)
     yield from _difference(kinds, dimensions, explanation, known, in_roles or {})
     if dimensions[0] == dimensions[1]:
-        yield from (finding for kind in kinds if (finding := _not_finite(kind)) is not None)
+        yield from (finding for kind in kinds if (finding := not_finite(kind)) is not None)
     # What is refused anyway is refused as a query, too, and said once.
     refused = {kind.texts[place] for kind in kinds if kind.kind not in ROLES for place in kind.failures}
     for kind in kinds:
-        finding = _no_vector(kind, known, refused if kind.kind in ROLES else frozenset())
+        finding = no_vector(kind, known, refused if kind.kind in ROLES else frozenset())
         if finding is not None:
             yield finding
     yield from (finding_of_asking(one) for one in asked if one.is_repeatable)
@@ -133,10 +128,10 @@ def _how_apart(
         return f"Its vectors have {dimensions[1]} dimensions, the {known}'s {dimensions[0]}"
     if all(kind.worst <= SAME for kind in apart):
         return "Its vectors point the same way and have another length"
-    most = max(apart, key=_farthest)
+    most = max(apart, key=farthest)
     where = "texts of every kind"
     if len(apart) < len(compared):
-        names = [f"“{kind.kind}”" for kind in sorted(apart, key=_farthest, reverse=True)]
+        names = [f"“{kind.kind}”" for kind in sorted(apart, key=farthest, reverse=True)]
         where = f"{len(apart)} of {len(compared)} kinds of text, {', '.join(names[:NAMED])}"
         where += " and others" if len(names) > NAMED else ""
     return f"Other vectors for {where} (1 − cosine up to {most.worst:.2g}, for {quoted(most.worst_text)})"
@@ -181,68 +176,6 @@ def _not_tried(explanation: Explanation | None) -> str:
     return header + (f" {explanation.untried}" if explanation.untried else "")
 
 
-def _not_finite(kind: KindDifference) -> Finding | None:
-    """Texts whose vector is NaN or zeros where the checkpoint's is not."""
-    places = [place for place in np.flatnonzero(np.isnan(kind.distances)) if place not in kind.failures]
-    if not places or not kind.is_known[places].any():
-        return None
-    return Finding(
-        "problem",
-        f"{len(places)} of {len(kind.texts)} texts of the kind “{kind.kind}” get NaN or a vector of zeros, "
-        f"{quoted(kind.texts[places[0]])} first.",
-        "No search finds them, and some indexes refuse them.",
-        "Ask for that text in float32: half precision overflows so.",
-        name="not_finite",
-        value=float(len(places)),
-    )
-
-
-def _no_vector(kind: KindDifference, known: str, said: Collection[str]) -> Finding | None:
-    """Texts that the other refuses or fails on. Many servers refuse texts that are empty or too long, and say so.
-
-    None if there are none to which the checkpoint itself gives a vector, besides those of which it is said.
-    """
-    failures = {
-        place: reason
-        for place, reason in kind.failures.items()
-        if kind.is_known[place] and kind.texts[place] not in said
-    }
-    if not failures:
-        return None
-    place, reason = next(iter(failures.items()))
-    is_refusal = "status 4" in reason and kind.kind in OFTEN_REFUSED
-    return Finding(
-        "look" if is_refusal else "problem",
-        f"{len(failures)} of {len(kind.texts)} texts of the kind “{kind.kind}” get no vector, "
-        f"{quoted(kind.texts[place])} first: {reason}.",
-        "Many servers refuse such texts." if is_refusal else f"The {known} gives each of them one.",
-        "Leave such texts out before it is asked."
-        if is_refusal
-        else "Ask for that text alone; what serves it logs why.",
-        name="no_vector",
-        value=float(len(failures)),
-    )
-
-
-def no_vector_of_first(
-    kinds: Sequence[KindDifference], ours: Mapping[str, Answers], theirs: Mapping[str, Answers], name: str
-) -> Iterator[Finding]:
-    """The same of a first function whose inside is not known: texts of which it gives none and the other one.
-
-    Args:
-        name: the first one's.
-    """
-    said: set[str] = set()
-    # What is asked for as nothing in particular comes first.
-    for kind in sorted(kinds, key=lambda kind: kind.kind in ROLES):
-        own, other = ours[kind.kind], theirs[kind.kind]
-        turned = compare_kind(kind.kind, kind.texts, other.vectors, own.vectors, own.failures)
-        found = _no_vector(turned, "other", said if kind.kind in ROLES else frozenset())
-        said |= {kind.texts[place] for place in own.failures}
-        if found is not None:
-            yield replace(found, sentence=f"By {name}, {found.sentence}", name="no_vector_of_first")
-
-
 def finding_of_asking(asked: AskedOtherwise) -> Finding:
     """Whether a text asked in some way gets the vector that it gets alone."""
     difference = asked.difference
@@ -284,43 +217,3 @@ def finding_of_asking(asked: AskedOtherwise) -> Finding:
         name=name,
         value=difference.worst,
     )
-
-
-def is_apart(kind: KindDifference) -> bool:
-    """Whether some text's vectors differ, in direction or in length."""
-    ratios = kind.ratios[np.isfinite(kind.ratios)]
-    return bool(kind.worst > SAME) or bool(len(ratios) and np.abs(ratios - 1).max() > SAME_LENGTH)
-
-
-def moved(kinds: Sequence[KindDifference]) -> list[KindDifference]:
-    """The kinds that differ by more than rounding; queries, or documents, may be rounded alone."""
-    if is_rounding(kinds):
-        return []
-    plainly = [kind for kind in kinds if kind.kind not in ROLES]
-    groups = [plainly, *([kind] for kind in kinds if kind.kind in ROLES)]
-    rounded = {kind.kind for some in groups if some and _is_rounding_of_texts(some) for kind in some}
-    return [kind for kind in kinds if is_apart(kind) and kind.kind not in rounded]
-
-
-def _is_rounding_of_texts(kinds: Sequence[KindDifference]) -> bool:
-    """The same of one kind whose texts are of many, each taken by itself."""
-    if len(kinds) > 1:
-        return is_rounding(kinds)
-    (kind,) = kinds
-    ratios = kind.ratios[np.isfinite(kind.ratios)]
-    is_long_enough = bool(len(ratios)) and bool(np.abs(ratios - 1).max() <= HALF_LENGTH)
-    return is_long_enough and rounds_as_half(kind.distances)
-
-
-def is_rounding(kinds: Sequence[KindDifference]) -> bool:
-    """Whether differences are small, and on all kinds of about one size: a defect moves some kinds and not others."""
-    compared = [kind for kind in kinds if np.isfinite(kind.distances).any()]
-    if not compared:
-        return False
-    ratios = np.concatenate([kind.ratios for kind in compared])
-    largest = np.array([kind.worst for kind in compared])
-    return bool(np.nanmax(np.abs(ratios - 1)) <= HALF_LENGTH) and rounds_as_half(largest)
-
-
-def _farthest(kind: KindDifference) -> float:
-    return float(np.nan_to_num(kind.worst))

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
+from embaudit.comparisons.parity.apart import moved
 from embaudit.comparisons.parity.asking import AskedOtherwise, ask_as, ask_otherwise
 from embaudit.comparisons.parity.compare import KindDifference, compare_kind, rounding_of
-from embaudit.comparisons.parity.findings import ROUNDED, asked_for, findings_of, moved, no_vector_of_first
+from embaudit.comparisons.parity.findings import ROUNDED, asked_for, findings_of
 from embaudit.comparisons.parity.page import parity_page
 from embaudit.comparisons.parity.texts import ROLES, texts_by_kind
+from embaudit.comparisons.parity.without_vector import no_vector_of_first
 from embaudit.comparisons.report import Report
 from embaudit.document import Page
 from embaudit.errors import EmbauditError, one_line

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from embaudit.comparisons.parity.apart import moved
 from embaudit.comparisons.parity.compare import LEFT, KindDifference, compare_kind
-from embaudit.comparisons.parity.findings import asked_for, moved
+from embaudit.comparisons.parity.findings import asked_for
 from embaudit.comparisons.parity.texts import ROLES, texts_by_kind
 from embaudit.finding import Finding
 from embaudit.functions.function import EmbeddingFunction

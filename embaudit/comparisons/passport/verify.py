@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from embaudit.comparisons.parity.apart import is_apart, is_rounding, moved
 from embaudit.comparisons.parity.asking import AGAIN, AskedOtherwise, ask_for_base64, ask_in_a_batch, held_to_alone
 from embaudit.comparisons.parity.compare import (
     HALF,
@@ -24,7 +25,7 @@ from embaudit.comparisons.parity.compare import (
     compare_kind,
     rounding_of,
 )
-from embaudit.comparisons.parity.findings import findings_of, is_apart, is_rounding, moved
+from embaudit.comparisons.parity.findings import findings_of
 from embaudit.comparisons.parity.forms import forms_of
 from embaudit.comparisons.parity.parity import ParityReport, asked_alone
 from embaudit.comparisons.parity.texts import ROLES

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from embaudit.comparisons.parity.apart import is_apart, is_rounding
 from embaudit.comparisons.parity.compare import KindDifference, compare_kind
-from embaudit.comparisons.parity.findings import is_apart, is_rounding
 from embaudit.comparisons.switch.material import OldAndNew, SwitchedPairs, SwitchedSearch
 from embaudit.downstream.paired import PairedEstimate
 from embaudit.downstream.task import unit_rows
