@@ -241,7 +241,8 @@ def dimension_of(function: EmbeddingFunction) -> int:
 
 def _nothing_to_measure(alone: Alone) -> Finding:
     rows = alone.profile.rows
-    sentence = f"None of {rows:,} rows has a vector." if rows else "The index is empty: it has no rows."
+    none = "The one row has no vector." if rows == 1 else f"None of {rows:,} rows has a vector."
+    sentence = none if rows else "The index is empty: it has no rows."
     return Finding("problem" if rows else "not measured", sentence, advice="Export it again.", name=NOTHING)
 
 
