@@ -40,14 +40,17 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_sessionfinish() -> None:
     if _is_anew and _told:
-        parts = (f"[{report}]\n" + "".join(f"{line}\n" for line in sorted(_told[report])) for report in sorted(_told))
+        # What was not told this time stays.
+        found = {**_read(), **_told}
+        parts = (f"[{one}]\n" + "".join(f"{line}\n" for line in sorted(found[one])) for one in sorted(found))
         FILE.write_text("\n".join(parts), encoding="utf-8")
 
 
 def unread(report: str, told: Page | Iterable[Finding]) -> list[str]:
     """What a page, or findings, say and ``told.txt`` does not."""
     lines = {form for line in _lines(told) if (form := form_of(line))}
-    _told.setdefault(report, set()).update(lines)
+    if lines:
+        _told.setdefault(report, set()).update(lines)
     return [] if _is_anew else sorted(lines - _read().get(report, set()))
 
 

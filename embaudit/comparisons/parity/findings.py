@@ -63,13 +63,8 @@ def findings_of(
     yield from (finding_of_asking(one) for one in asked if not one.is_repeatable)
     yield from _difference(kinds, dimensions, explanation, known, in_roles or {})
     if dimensions[0] == dimensions[1]:
-        yield from (finding for kind in kinds if (finding := not_finite(kind)) is not None)
-    # What is refused anyway is refused as a query, too, and said once.
-    refused = {kind.texts[place] for kind in kinds if kind.kind not in ROLES for place in kind.failures}
-    for kind in kinds:
-        finding = no_vector(kind, known, refused if kind.kind in ROLES else frozenset())
-        if finding is not None:
-            yield finding
+        yield from not_finite(kinds)
+    yield from no_vector(kinds, known)
     yield from (finding_of_asking(one) for one in asked if one.is_repeatable)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,57 +10,61 @@ import numpy as np
 
 from embaudit.comparisons.parity.compare import KindDifference, compare_kind
 from embaudit.comparisons.parity.texts import ROLES
-from embaudit.finding import Finding
+from embaudit.finding import Finding, Level
 from embaudit.shown import quoted
 
 if TYPE_CHECKING:
     from embaudit.functions.function import Answers
 
+# A kind, and the places of its texts.
+Lacking = tuple[KindDifference, list[int]]
+# Kinds to name in a sentence.
+NAMED = 4
 # Many servers refuse these; nobody stores a vector of a text with nothing in it.
 OFTEN_REFUSED = ("empty", "blank", "lengths", "at the limit", "beyond the limit")
 
 
-def not_finite(kind: KindDifference) -> Finding | None:
-    """Texts whose vector is NaN or zeros where the checkpoint's is not."""
-    places = [place for place in np.flatnonzero(np.isnan(kind.distances)) if place not in kind.failures]
-    if not places or not kind.is_known[places].any():
-        return None
-    return Finding(
-        "problem",
-        f"{len(places)} of {len(kind.texts)} texts of the kind “{kind.kind}” get NaN or a vector of zeros, "
-        f"{quoted(kind.texts[places[0]])} first.",
-        "No search finds them, and some indexes refuse them.",
-        "Ask for that text in float32: half precision overflows so.",
-        name="not_finite",
-        value=float(len(places)),
-    )
+def not_finite(kinds: Sequence[KindDifference]) -> Iterator[Finding]:
+    """Texts whose vector by the other is NaN or zeros, of kinds of which the first function gives vectors."""
+    broken = [(kind, places) for kind in kinds if (places := _broken(kind))]
+    if broken:
+        yield Finding(
+            "problem",
+            f"{_which(broken)} get NaN or a vector of zeros, {_first(broken)} first.",
+            "No search finds them, and some indexes refuse them.",
+            "Ask for that text in float32: half precision overflows so.",
+            "not_finite",
+            _count(broken),
+        )
 
 
-def no_vector(kind: KindDifference, known: str, said: Collection[str]) -> Finding | None:
-    """Texts that the other refuses or fails on. Many servers refuse texts that are empty or too long, and say so.
+def no_vector(kinds: Sequence[KindDifference], known: str) -> Iterator[Finding]:
+    """Texts that the other refuses or fails on, and the first function does not.
 
-    None if there are none to which the checkpoint itself gives a vector, besides those of which it is said.
+    Many servers refuse texts that are empty or too long, and say so: that is worth a look.
+
+    Args:
+        known: what the first one is: a checkpoint, an endpoint …
     """
-    failures = {
-        place: reason
-        for place, reason in kind.failures.items()
-        if kind.is_known[place] and kind.texts[place] not in said
+    # What is refused anyway is refused as a query, too, and said once.
+    said = {kind.texts[place] for kind in kinds if kind.kind not in ROLES for place in kind.failures}
+    lacking: dict[Level, list[Lacking]] = {"problem": [], "look": []}
+    for kind in kinds:
+        places = [place for place in kind.failures if kind.is_known[place]]
+        if kind.kind in ROLES:
+            places = [place for place in places if kind.texts[place] not in said]
+        if places:
+            is_refusal = kind.kind in OFTEN_REFUSED and "status 4" in kind.failures[places[0]]
+            lacking["look" if is_refusal else "problem"].append((kind, places))
+    words = {
+        "problem": (f"The {known} gives each of them one.", "Ask for that text alone; what serves it logs why."),
+        "look": ("Many servers refuse such texts.", "Leave such texts out before it is asked."),
     }
-    if not failures:
-        return None
-    place, reason = next(iter(failures.items()))
-    is_refusal = "status 4" in reason and kind.kind in OFTEN_REFUSED
-    return Finding(
-        "look" if is_refusal else "problem",
-        f"{len(failures)} of {len(kind.texts)} texts of the kind “{kind.kind}” get no vector, "
-        f"{quoted(kind.texts[place])} first: {reason}.",
-        "Many servers refuse such texts." if is_refusal else f"The {known} gives each of them one.",
-        "Leave such texts out before it is asked."
-        if is_refusal
-        else "Ask for that text alone; what serves it logs why.",
-        name="no_vector",
-        value=float(len(failures)),
-    )
+    for level, some in lacking.items():
+        if some:
+            kind, places = some[0]
+            sentence = f"{_which(some)} get no vector, {_first(some)} first: {kind.failures[places[0]]}."
+            yield Finding(level, sentence, *words[level], "no_vector", _count(some))
 
 
 def no_vector_of_first(
@@ -71,12 +75,32 @@ def no_vector_of_first(
     Args:
         name: the first one's.
     """
-    said: set[str] = set()
-    # What is asked for as nothing in particular comes first.
-    for kind in sorted(kinds, key=lambda kind: kind.kind in ROLES):
-        own, other = ours[kind.kind], theirs[kind.kind]
-        turned = compare_kind(kind.kind, kind.texts, other.vectors, own.vectors, own.failures)
-        found = no_vector(turned, "other", said if kind.kind in ROLES else frozenset())
-        said |= {kind.texts[place] for place in own.failures}
-        if found is not None:
-            yield replace(found, sentence=f"By {name}, {found.sentence}", name="no_vector_of_first")
+    turned = [
+        compare_kind(kind.kind, kind.texts, other.vectors, own.vectors, own.failures)
+        for kind in kinds
+        for own, other in ((ours[kind.kind], theirs[kind.kind]),)
+    ]
+    for found in no_vector(turned, "other"):
+        yield replace(found, sentence=f"By {name}, {found.sentence}", name="no_vector_of_first")
+
+
+def _broken(kind: KindDifference) -> list[int]:
+    """Places of texts whose vector is none, without having failed; empty if the first function has none either."""
+    places = [int(place) for place in np.flatnonzero(np.isnan(kind.distances)) if place not in kind.failures]
+    return places if kind.is_known[places].any() else []
+
+
+def _which(lacking: Sequence[Lacking]) -> str:
+    names = [f"“{kind.kind}”" for kind, _ in lacking]
+    others = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    kinds = f"{len(names)} kinds ({', '.join(names[:NAMED])}{others})" if len(names) > 1 else f"the kind {names[0]}"
+    return f"{_count(lacking):,.0f} of {sum(len(kind.texts) for kind, _ in lacking):,} texts of {kinds}"
+
+
+def _first(lacking: Sequence[Lacking]) -> str:
+    kind, places = lacking[0]
+    return quoted(kind.texts[places[0]])
+
+
+def _count(lacking: Sequence[Lacking]) -> float:
+    return float(sum(len(places) for _, places in lacking))

@@ -71,7 +71,7 @@ def _tried(report: SearchReport) -> Table:
     )
     rows: list[tuple[Value, ...]] = [
         (one.shown if one.changed else f"{one.shown} (present)", _estimate(one.recall), _multiple(one.times))
-        for one in sorted(report.tried, key=lambda one: one.times)
+        for one in sorted(report.tried, key=lambda one: tuple(one.settings.values()))
     ]
     return Table(columns, rows, brief=12)
 
