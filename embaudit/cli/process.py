@@ -91,6 +91,10 @@ class _Interrupts:
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         self.was_pressed = True
+        if self.code is None and _is_in_hook(frame):
+            # On a busy machine the next press comes before the hook has ended, which forgets what is raised, too.
+            self._press_again()
+            return
         if self.code is None:
             self.code = EXIT_INTERRUPTED
             raise KeyboardInterrupt
@@ -109,8 +113,18 @@ class _Interrupts:
             sys.__unraisablehook__(lost)
         elif self.code == EXIT_INTERRUPTED:
             self.code = None
-            # Not from here, which is a part of that callback.
-            threading.Timer(0.01, os.kill, [os.getpid(), signal.SIGINT]).start()
+            self._press_again()
+
+    def _press_again(self) -> None:
+        """Not from here, which is a part of that callback."""
+        threading.Timer(0.01, os.kill, [os.getpid(), signal.SIGINT]).start()
+
+
+def _is_in_hook(frame: FrameType | None) -> bool:
+    """Whether a signal came while ``_Interrupts.unraisable`` ran."""
+    while frame is not None and frame.f_code is not _Interrupts.unraisable.__code__:
+        frame = frame.f_back
+    return frame is not None
 
 
 class _Output(io.FileIO):

@@ -14,6 +14,7 @@ from markupsafe import Markup
 
 from embaudit.document import Page, figures
 from embaudit.masking import masked_output
+from embaudit.page.commands import pieces
 from embaudit.page.svg import pictures, svg
 from embaudit.shown import visible
 
@@ -43,6 +44,7 @@ def _template(name: str) -> Template:
         lstrip_blocks=True,
     )
     # A file of this package, so trusted.
+    environment.filters["pieces"] = pieces
     environment.globals |= {"style": Markup(_own_file("page.css")), "figures": figures}
     return environment.get_template(name)
 

@@ -266,13 +266,30 @@ FORGETS = {
 }
 
 
+# A machine on which the timer has run before the thread that started it goes on.
+BUSY = """
+import threading
+start = threading.Timer.start
+def start_late(timer):
+    threading.Timer.start = start
+    start(timer)
+    timer.join()
+    sum(range(10))
+threading.Timer.start = start_late
+"""
+
+
+@pytest.mark.parametrize("machine", ["", BUSY], ids=["idle", "busy"])
 @pytest.mark.parametrize("place", FORGETS)
-def test_an_interrupt_is_not_lost_where_python_forgets_what_is_raised(place: str, environment: dict[str, str]) -> None:
+def test_an_interrupt_is_not_lost_where_python_forgets_what_is_raised(
+    place: str, machine: str, environment: dict[str, str]
+) -> None:
     """What is raised there is printed, and the command would go on."""
     code = f"""
 import ctypes, gc, signal, time, weakref
 from embaudit.cli.process import prepare_process
 prepare_process()
+{machine}
 def press():
     signal.raise_signal(signal.SIGINT)
     sum(range(10))
