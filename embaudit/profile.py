@@ -69,7 +69,9 @@ def _changed(measure: str, settings: MeasureSettings, request: Asked) -> Measure
         changed = type(settings).model_validate({**settings.model_dump(), **changes}) if changes else settings
     except ValidationError as error:
         first = complaint(dict(error.errors()[0]), type(settings))
-        raise UsageError(f"The settings of {measure} are invalid: {first}.") from error
+        raise UsageError(
+            f"The settings of {measure} are invalid: {first}.", next_step="docs/settings.md lists them all."
+        ) from error
     return changed.requested(request)
 
 

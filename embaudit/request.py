@@ -181,7 +181,7 @@ def _invalid_settings(error: ValidationError) -> UsageError:
     login = "Name a file, or hub:owner/name; for a private data set log in with: hf auth login"
     return UsageError(
         f"The audit's settings are invalid: {complaint(dict(first), AuditRequest)}.",
-        next_step=login if name == "corpora" else "",
+        next_step=login if name == "corpora" else "Options: embaudit audit --help; settings: docs/settings.md",
     )
 
 

@@ -19,7 +19,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -150,11 +150,15 @@ class Reached:
         """Those that reach the mutated function: first those of a folder of the same name, and the quickest first."""
         first, last = lines_of(mutant.file, mutant.function)
         contexts = self._data.contexts_by_lineno(str(REPOSITORY / mutant.file))
-        # Its first line runs when the file is imported.
-        reached = {name for line in range(first + 1, last + 1) for name in contexts.get(line, ())}
-        found = {_ungrouped(name.rpartition("|")[0]) for name in reached} & self.seconds.keys()
+        # Its first line runs when the file is imported. A function that is called then alone is tried by whoever uses
+        # the file.
+        found = self._named(contexts, range(first + 1, last + 1)) or self._named(contexts, contexts)
         parts = set(Path(mutant.file).with_suffix("").parts)
         return sorted(found, key=lambda test: (parts.isdisjoint(Path(test).parts[1:-1]), self.seconds[test], test))
+
+    def _named(self, contexts: Mapping[int, Sequence[str]], lines: Iterable[int]) -> set[str]:
+        names = {name for line in lines for name in contexts.get(line, ())}
+        return {_ungrouped(name.rpartition("|")[0]) for name in names} & self.seconds.keys()
 
 
 def _test(case: ElementTree.Element) -> str:

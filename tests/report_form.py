@@ -1,4 +1,4 @@
-"""Every finding and table that a test makes, by whatever way, has the form that pages, artifacts and tables rely on."""
+"""Whatever a test makes of findings, tables and errors has the form that people, pages and tables rely on."""
 
 from __future__ import annotations
 
@@ -8,12 +8,16 @@ from types import FrameType
 from typing import Any
 
 from embaudit.document import Table
+from embaudit.errors import CheckFailed, EmbauditError, HubUnreachable, MeasureError
 from embaudit.finding import Finding
 
 # A verdict on other findings, and a note on how a store is read.
 SUMS_UP = ("verdict", "how_it_is_read")
 _plain_init = Finding.__init__
 _plain_table = Table.__init__
+_plain_error = EmbauditError.__init__
+# What is undefined on an input is told as a finding, or with what the caller knows; what says of itself what to do.
+WITHOUT_STEP = (MeasureError, CheckFailed, HubUnreachable)
 
 
 def _is_of_a_report(made_by: FrameType) -> bool:
@@ -45,5 +49,15 @@ def _checked_table(self: Table, *given: Any, **named: Any) -> None:
     assert len(set(titles)) == len(titles), f"two columns of one title: {titles}"
 
 
+def _checked_error(self: EmbauditError, *given: Any, **named: Any) -> None:
+    _plain_error(self, *given, **named)
+    assert self.happened, f"nothing happened: {self!r}"
+    module = sys._getframe(1).f_globals["__name__"]
+    if module.startswith(("embaudit", "flows", "tasks")) and module != "embaudit.errors":
+        assert all(isinstance(one, str) for one in (*given, *named.values())), f"no text: {given} {named}"
+        assert self.next_step or isinstance(self, WITHOUT_STEP), f"nothing to do: {self!r}"
+
+
+EmbauditError.__init__ = _checked_error  # type: ignore[method-assign]
 Finding.__init__ = _checked_init  # type: ignore[method-assign]
 Table.__init__ = _checked_table  # type: ignore[method-assign]

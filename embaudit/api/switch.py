@@ -129,11 +129,13 @@ def run(
         told: is told how much is done of what an endpoint is asked.
     """
     if not 0 < holds <= 1:
-        raise UsageError(f"A bridge cannot be asked to keep {holds}: give a share above 0, at most 1.")
+        raise UsageError(f"A bridge cannot be asked to keep {holds}.", next_step="Give a share above 0, at most 1.")
     if wrong := [number for number in thresholds if not math.isfinite(number)]:
-        raise UsageError(f"No similarity can be compared with a threshold of {wrong[0]}.")
+        raise UsageError(
+            f"No similarity can be compared with a threshold of {wrong[0]}.", next_step="Give a number, such as .7."
+        )
     if rows < 1:
-        raise UsageError(f"An index of {rows} rows cannot be encoded: give at least 1.")
+        raise UsageError(f"An index of {rows} rows cannot be encoded.", next_step="Give at least 1.")
     given = (request.checkpoint if old is None else old), new
     order = sorted((0, 1), key=lambda side: is_checkpoint(given[side]))
     with ExitStack() as stack:
@@ -190,7 +192,9 @@ def switch_material(
             next_step="Give the texts of the index: --corpus FILE",
         )
     if texts < MIN_DOCUMENTS:
-        raise UsageError(f"{texts} texts are too few to compare their first ten: read at least {MIN_DOCUMENTS}.")
+        raise UsageError(
+            f"{texts} texts are too few to compare their first ten.", next_step=f"Read at least {MIN_DOCUMENTS}."
+        )
     try:
         given = given_material(pairs, data, MaterialLimits(texts, texts, QUERIES))
     except CorpusError as error:

@@ -142,7 +142,9 @@ def read_recipe(
     if pooling is not None and pooling not in POOLING_MODES:
         raise UsageError(f"Unknown pooling {pooling!r}.", next_step=f"Choose one of: {', '.join(POOLING_MODES)}.")
     if max_length is not None and max_length < 1:
-        raise UsageError(f"A maximum length of {max_length} tokens leaves nothing to encode.")
+        raise UsageError(
+            f"A maximum length of {max_length} tokens leaves nothing to encode.", next_step="Give at least 1."
+        )
     override = (pooling,) if pooling else None
     if not (folder / "modules.json").is_file():
         if override is None:

@@ -70,7 +70,8 @@ def compare(encoder: Any, texts: tuple[str, ...], passages: list[str], top: int)
     own, undefined = clouds_of(encoder.token_embeddings(list(texts)))
     if undefined:
         raise UsageError(
-            f"SOCM is undefined for {texts[undefined[0].position]!r}: its token embeddings average to zero."
+            f"SOCM is undefined for {texts[undefined[0].position]!r}: its token embeddings average to zero.",
+            next_step="Leave it out, or give other texts.",
         )
     others, _ = clouds_of(encoder.token_embeddings(passages))
     blocks = list(against_corpus(own, others, norms=nuclear_norms_on(encoder.checkpoint.device)))

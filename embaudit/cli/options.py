@@ -172,7 +172,7 @@ def parse_sources(corpora: Iterable[str]) -> dict[str, str]:
         if not (separator and name and source):
             raise UsageError(f"--corpus {given} is not NAME=SOURCE.", next_step="For example: --corpus sts=pairs.csv")
         if name in sources:
-            raise UsageError(f"--corpus {name} is given twice.")
+            raise UsageError(f"--corpus {name} is given twice.", next_step="Give it once.")
         sources[name] = source
     return sources
 
@@ -193,7 +193,7 @@ def parse_measure_settings(given: Iterable[str]) -> dict[str, dict[str, Any]]:
             )
         of_measure = found.setdefault(measure, {})
         if name in of_measure:
-            raise UsageError(f"--set {named} is given twice.")
+            raise UsageError(f"--set {named} is given twice.", next_step="Give it once.")
         try:
             of_measure[name] = json.loads(value)
         except ValueError:
@@ -213,7 +213,10 @@ def parse_pairs(given: Iterable[str]) -> dict[str, str]:
         named = separator and purpose in ("scoring", "validation")
         more = {purpose: file} if named else {"scoring": one, "validation": one}
         if repeated := found.keys() & more.keys():
-            raise UsageError(f"--pairs names two files for {' and '.join(sorted(repeated))}.")
+            raise UsageError(
+                f"--pairs names two files for {' and '.join(sorted(repeated))}.",
+                next_step="Name each purpose once: --pairs scoring=FILE --pairs validation=FILE",
+            )
         found |= more
     return found
 

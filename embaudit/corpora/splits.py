@@ -93,7 +93,10 @@ def _metadata(card: Path | None) -> dict[str, Any]:
     try:
         return (metadata_load(card) if card else None) or {}
     except Exception as error:  # of YAML, of encodings
-        raise CorpusError(f"The card {CARD} of the data set cannot be read: {one_line(error)}") from error
+        raise CorpusError(
+            f"The card {CARD} of the data set cannot be read: {one_line(error)}",
+            next_step="Name another revision, or download the files and give their folder.",
+        ) from error
 
 
 def _configs(card: Path | None) -> list[dict[str, Any]]:

@@ -46,7 +46,9 @@ class AsStored(EmbeddingFunction):
         self.requests = self.function.requests
         rows = answers.vectors
         if self.kept is not None and self.kept > rows.shape[1]:
-            raise UsageError(f"There are {rows.shape[1]} dimensions to keep, not {self.kept}.")
+            raise UsageError(
+                f"There are {rows.shape[1]} dimensions to keep, not {self.kept}.", next_step="Keep as many, or fewer."
+            )
         rows = rows[:, : self.kept]
         self.dimension = rows.shape[1]
         return Answers(np.where(np.isfinite(rows), STORED[self.stored](rows), np.nan), answers.failures)

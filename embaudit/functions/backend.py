@@ -75,5 +75,8 @@ def _rows_of_openvino(name: str, options: LoadOptions) -> Rows:
             str(resolved.folder), backend="openvino", device="cpu", trust_remote_code=options.trust_remote_code
         )
     except Exception as error:  # exporters and run times raise anything
-        raise CheckpointError(f"{resolved.ref} does not run in openvino: {one_line(error)}") from error
+        raise CheckpointError(
+            f"{resolved.ref} does not run in openvino: {one_line(error)}",
+            next_step="Export it again, or run it without that backend.",
+        ) from error
     return lambda texts: np.asarray(model.encode(list(texts), show_progress_bar=False), dtype=np.float64)

@@ -195,7 +195,10 @@ def open_function(given: Given, options: LoadOptions, asked: AskedAs = AS_IT_IS)
 
 def _of_an_object(given: Given, asked: AskedAs) -> EmbeddingFunction:
     if asked.api is not None or asked.model is not None:
-        raise UsageError(f"{name_of(given)} is a Python object, which has no API and no models.")
+        raise UsageError(
+            f"{name_of(given)} is a Python object, which has no API and no models.",
+            next_step="Leave out --api and --model, or give an address.",
+        )
     name = name_of(given)
     found, made = instance_of(import_object(str(given)) if isinstance(given, str | Path) else given, name)
     function: EmbeddingFunction

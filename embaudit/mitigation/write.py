@@ -152,7 +152,9 @@ def _require_replaceable(source: Checkpoint, severe: Collection[int], how: Way) 
     everywhere = {*source.prefix_ids, *source.suffix_ids}
     if named := sorted(everywhere & set(severe)):
         tokens = ", ".join(map(repr, tokenizer.convert_ids_to_tokens(named)))
-        raise UsageError(f"{tokens} is part of every text: replacing it would change every vector.")
+        raise UsageError(
+            f"{tokens} is part of every text: replacing it would change every vector.", next_step="Leave it out."
+        )
     if how != "unk":
         return None
     unknown = tokenizer.unk_token_id

@@ -114,7 +114,11 @@ def _text(path: Path) -> str:
     try:
         return small_bytes(path).decode("utf-8-sig")
     except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror or error}.", kept=NOTHING_IMPORTED) from error
+        raise UsageError(
+            f"{path} cannot be read: {error.strerror or error}.",
+            kept=NOTHING_IMPORTED,
+            next_step="Check the name of the file, and who may read it.",
+        ) from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{path} is not UTF-8.", kept=NOTHING_IMPORTED, next_step="Save it as UTF-8.") from error
 
@@ -123,7 +127,11 @@ def _parsed(path: Path, text: str) -> Any:
     try:
         return parsed(text)
     except ValueError as error:
-        raise UsageError(f"{path} is not JSON: {error}.", kept=NOTHING_IMPORTED) from error
+        raise UsageError(
+            f"{path} is not JSON: {error}.",
+            kept=NOTHING_IMPORTED,
+            next_step="Write it as JSON, or as CSV with a name that ends in .csv.",
+        ) from error
 
 
 def _under_one_name(scores: list[Score], checkpoint: str) -> list[Score]:

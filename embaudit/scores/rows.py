@@ -74,7 +74,7 @@ def score_of(path: Path, place: str, row: Mapping[str, Any], checkpoint: str | N
     if score is None:
         given = row.get("score")
         why = "no score." if given is None or given == "" else f"the score {given!r} is not a finite number."
-        raise row_error(str(path), place, why, "Correct or delete that row and import again.")
+        raise row_error(str(path), place, why)
     return Score(
         checkpoint=text("checkpoint", checkpoint),
         revision=text("revision", ""),
@@ -106,4 +106,8 @@ def _require_columns(path: Path, columns: list[str], checkpoint: str | None) -> 
             + (" Or give the checkpoint: --checkpoint NAME" if missing == ["checkpoint"] else ""),
         )
     if len(set(columns)) < len(columns):
-        raise UsageError(f"{path} has duplicate columns: {', '.join(columns)}.", kept=NOTHING_IMPORTED)
+        raise UsageError(
+            f"{path} has duplicate columns: {', '.join(columns)}.",
+            kept=NOTHING_IMPORTED,
+            next_step="Give each a name of its own.",
+        )

@@ -63,6 +63,8 @@ def finite_number(value: Any) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def row_error(origin: str, place: str, why: str, next_step: str = "") -> UsageError:
+def row_error(origin: str, place: str, why: str) -> UsageError:
     """The error for an invalid row of a file."""
-    return UsageError(f"{origin}, {place}: {why}", kept=NOTHING_IMPORTED, next_step=next_step)
+    return UsageError(
+        f"{origin}, {place}: {why}", kept=NOTHING_IMPORTED, next_step="Correct or delete that row and import again."
+    )

@@ -95,7 +95,10 @@ def find_leftovers(staging: str | Path, warehouse: Path | None, days: float) -> 
         UsageError: if ``days`` is so short that files of a running audit could be deleted.
     """
     if days < 1:
-        raise UsageError("Staged files must be kept for at least one day: a running audit needs them.")
+        raise UsageError(
+            "Staged files must be kept for at least one day: a running audit needs them.",
+            next_step="Give a whole number of days, at least 1.",
+        )
     staged: list[Path] = []
     partial: list[Path] = []
     if "://" not in str(staging):

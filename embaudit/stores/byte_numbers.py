@@ -53,7 +53,10 @@ def numbers_of_bytes(some: Sequence[bytes], column: str, dimension: int | None =
         if asked not in BYTES_EACH:
             raise UsageError(f"There are no numbers {asked!r}.", next_step=f"There are {listing(BYTES_EACH)}.")
         if width % max(1, BYTES_EACH[asked]):
-            raise UsageError(f"Column {column!r} has values of {width:,} bytes, which are no whole number of {asked}.")
+            raise UsageError(
+                f"Column {column!r} has values of {width:,} bytes, which are no whole number of {asked}.",
+                next_step=f"There are {listing(BYTES_EACH)}; without one, it is told from the bytes.",
+            )
         return asked
     same = [one for one in some if len(one) == width]
     fit = [name for name in BYTES_EACH if not width % max(1, BYTES_EACH[name]) and _is_likely(same, name)]

@@ -52,6 +52,7 @@ class Temperatures:
                 raise UsageError(
                     "Temperatures by layer and head need the same number of heads in every layer, and these differ: "
                     f"{', '.join(str(len(row)) for row in rows)}.",
+                    next_step="Give every layer as many as it has heads.",
                 )
             return cls(rows, is_by_layer=True, is_by_head=True)
         if not entries:

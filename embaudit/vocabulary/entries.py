@@ -84,7 +84,7 @@ def read_vocabulary(tokenizer: PreTrainedTokenizerBase, vocabulary_size: int | N
         raise CheckpointError("The tokenizer has an empty vocabulary.", next_step="Check the tokenizer files.")
     size = max(tokens) + 1 if vocabulary_size is None else vocabulary_size
     if size < 1:
-        raise UsageError(f"A vocabulary of {size} rows has no token to read.")
+        raise UsageError(f"A vocabulary of {size} rows has no token to read.", next_step="Give at least 1.")
     if beyond := ids_without_row(tokenizer, size):
         _log.warning(
             "Left out %d token ids from %d on: the embedding matrix has %d rows.",

@@ -175,7 +175,11 @@ def _translate_query_errors(upgrade: str) -> Iterator[None]:
                 kept=UNCHANGED,
                 next_step="To write, copy the file and open the copy with DuckDB.",
             ) from error
-        raise UsageError(f"DuckDB rejects this query: {_one_paragraph(error)}", kept=UNCHANGED) from error
+        raise UsageError(
+            f"DuckDB rejects this query: {_one_paragraph(error)}",
+            kept=UNCHANGED,
+            next_step="A query reads tables of the warehouse, and nothing else: embaudit query 'SHOW ALL TABLES'",
+        ) from error
     except duckdb.Error as error:
         raise UsageError(
             f"DuckDB cannot run this query: {_one_paragraph(error)}",

@@ -13,6 +13,8 @@ from embaudit.errors import CheckpointError, one_line
 # A folder with any of these holds a checkpoint, or will when copying is done.
 SIGNS = ("config.json", "modules.json", "tokenizer.json", "*.safetensors", "*.safetensors.index.json", "*.bin")
 
+READABLE = "Check that it is there, and who may read it; the next watch looks again."
+
 
 def checkpoint_folders(folder: Path, pattern: str) -> list[Path]:
     """The checkpoint folders directly inside a folder, by name, including half-copied ones.
@@ -23,7 +25,7 @@ def checkpoint_folders(folder: Path, pattern: str) -> list[Path]:
     try:
         children = sorted(child for child in folder.iterdir() if child.is_dir())
     except OSError as error:
-        raise CheckpointError(f"{folder} cannot be listed: {error.strerror or error}.") from error
+        raise CheckpointError(f"{folder} cannot be listed: {error.strerror or error}.", next_step=READABLE) from error
     return [
         child
         for child in children
@@ -59,7 +61,7 @@ def fingerprint(folder: Path) -> dict[str, tuple[int, int]]:
     try:
         stats = {path: path.stat() for path in sorted(folder.rglob("*")) if path.is_file()}
     except OSError as error:
-        raise CheckpointError(f"{folder} cannot be read: {error.strerror or error}.") from error
+        raise CheckpointError(f"{folder} cannot be read: {error.strerror or error}.", next_step=READABLE) from error
     return {str(path.relative_to(folder)): (stat.st_size, stat.st_mtime_ns) for path, stat in stats.items()}
 
 

@@ -18,7 +18,10 @@ def current_commit(name: str, revision: str | None) -> str:
     """
     commit = Repository("model", name, revision, otherwise="wait: the next watch tries again").info().commit
     if not commit:
-        raise CheckpointError(f"The hub has no commits of {name}: the repository is empty.")
+        raise CheckpointError(
+            f"The hub has no commits of {name}: the repository is empty.",
+            next_step="Wait until it is filled, or take it off the watch list.",
+        )
     return commit
 
 

@@ -99,7 +99,10 @@ def every_source(
             failed.append(failed_finding(everything, error, "unreachable"))
             continue
         if not names:
-            none = CheckpointError(f"The hub has no models of {entry.name} that match the entry.")
+            none = CheckpointError(
+                f"The hub has no models of {entry.name} that match the entry.",
+                next_step="Correct the entry in the watch list.",
+            )
             failed.append(failed_finding(everything, none))
         sources += [
             Source(kind="hub", name=name, place=name, settings=entry.settings) for name in names if name not in named
@@ -209,5 +212,8 @@ def read_content(source: Source, reference: str) -> str:
     for part in (recipe.transformer_path, *(module.path for module in recipe.modules)):
         require_whole_weights(resolved.folder / part)
     if before is not None and fingerprint(resolved.folder) != before:
-        raise CheckpointError(f"{source.place} changed while being read: it is still being written.")
+        raise CheckpointError(
+            f"{source.place} changed while being read: it is still being written.",
+            next_step="Wait: the next watch looks again.",
+        )
     return identity.checkpoint_id

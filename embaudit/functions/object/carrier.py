@@ -12,7 +12,7 @@ from embaudit.checkpoint.prompts import NO_PROMPTS, Prompts
 from embaudit.errors import UsageError
 from embaudit.functions.function import IN_ORDER, Answers, EmbeddingFunction, first_alike, similarity_named
 from embaudit.functions.object.interfaces import LOOKED_FOR, Interface, Way, interface_of, other_kind
-from embaudit.functions.object.named import RAISED, ObjectError, beside_results, instance_of, raised
+from embaudit.functions.object.named import MEND, RAISED, ObjectError, beside_results, instance_of, raised
 from embaudit.functions.object.rows import rows_of
 from embaudit.functions.parts import GONE, Unanswered, encode_in_parts
 
@@ -26,6 +26,7 @@ MADE = ", made by calling it"
 # Where an object says how many tokens it reads.
 LIMITS = ("max_seq_length", "max_length")
 ROLES = ("query", "document")
+PAIR = "Give two: (of_queries, of_documents), or a dict with query and document."
 
 
 class ObjectFunction(EmbeddingFunction):
@@ -88,7 +89,7 @@ class ObjectFunction(EmbeddingFunction):
                 with beside_results():
                     found.warm_up()
             except RAISED as error:
-                raise ObjectError(f"{self.name} does not warm up: {raised(error)}") from error
+                raise ObjectError(f"{self.name} does not warm up: {raised(error)}", next_step=MEND) from error
         return found, replace(offered, name=offered.name + MADE) if made else offered
 
     def encode(
@@ -153,12 +154,13 @@ def _pair(given: Any) -> tuple[Any, Any] | None:
     if isinstance(given, Mapping):
         if set(given) != set(ROLES):
             raise UsageError(
-                f"A pair of functions is a dict with query and document, not with {', '.join(map(str, given))}."
+                f"A pair of functions is a dict with query and document, not with {', '.join(map(str, given))}.",
+                next_step=PAIR,
             )
         return given["query"], given["document"]
     if isinstance(given, tuple | list):
         if len(given) != 2:
-            raise UsageError(f"A pair of functions is (query, document), not {len(given)} of them.")
+            raise UsageError(f"A pair of functions is (query, document), not {len(given)} of them.", next_step=PAIR)
         return given[0], given[1]
     return None
 

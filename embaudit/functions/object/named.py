@@ -27,6 +27,9 @@ RAISED = (Exception, SystemExit, asyncio.CancelledError)
 MADE_AT_MOST = 3
 
 
+MEND = "It fails without embaudit, too: mend it there, and run the same command again."
+
+
 class ObjectError(EmbauditError):
     """A Python object that cannot be had, or gives no vectors."""
 
@@ -64,7 +67,7 @@ def import_object(name: str) -> Any:
                 next_step=did_you_mean(part, [one for one in dir(found) if not one.startswith("_")]) + EXAMPLE,
             ) from error
         except RAISED as error:
-            raise ObjectError(f"{name} cannot be had: {raised(error)}") from error
+            raise ObjectError(f"{name} cannot be had: {raised(error)}", next_step=MEND) from error
     return found
 
 
@@ -90,10 +93,11 @@ def _module(name: str) -> Any:
     except SyntaxError as error:
         raise ObjectError(
             f"The module {name} cannot be imported: {error.msg} ({Path(error.filename or name).name}, line "
-            f"{error.lineno})."
+            f"{error.lineno}).",
+            next_step=MEND,
         ) from error
     except RAISED as error:
-        raise ObjectError(f"The module {name} cannot be imported: {raised(error)}") from error
+        raise ObjectError(f"The module {name} cannot be imported: {raised(error)}", next_step=MEND) from error
     finally:
         sys.path.remove(here)
         if here not in sys.path:
@@ -121,7 +125,7 @@ def instance_of(given: Any, name: str) -> tuple[Any, str]:
             with beside_results():
                 given = given()
         except RAISED as error:
-            raise ObjectError(f"{name}{made}() gives no object: {raised(error)}") from error
+            raise ObjectError(f"{name}{made}() gives no object: {raised(error)}", next_step=MEND) from error
         made += "()"
     return given, made
 

@@ -52,7 +52,10 @@ def find_token(checkpoint: Checkpoint, wanted: str) -> int:
             next_step="Give one of these, or an id." if pieces else "Give an id.",
         )
     if ids[0] >= checkpoint.vocabulary_size:
-        raise UsageError(f"The tokenizer knows {text!r} as id {ids[0]}, but the model has no embedding for it.")
+        raise UsageError(
+            f"The tokenizer knows {text!r} as id {ids[0]}, but the model has no embedding for it.",
+            next_step="Give another token; embaudit check says which ids have none.",
+        )
     return int(ids[0])
 
 
