@@ -37,7 +37,7 @@ ELSEWHERE = {
     r"^embaudit watch": "tests/watch runs it",
     r"^embaudit (parity|check http)": "tests/parity and tests/checking have servers",
     r"^embaudit verify": "tests/passport has servers",
-    r"^embaudit vectors": "tests/stored has indexes",
+    r"^embaudit (vectors|search|why)": "tests/stored, tests/search and tests/why have stores",
     r"^embaudit switch": "tests/switch runs it; between two tiny checkpoints it ends with what was found, not with 0",
     r"^embaudit token ./my": "a tiny vocabulary has no such tokens; the tutorial asks the same of a real one",
 }

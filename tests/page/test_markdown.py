@@ -80,10 +80,7 @@ def attacked(facts: dict[str, Any], attack: str) -> dict[str, Any]:
     return {**facts, **changed, "source": attack, "profile": attack, "pooling": attack, "prompt": attack}
 
 
-@pytest.mark.quick(1)
-@pytest.mark.parametrize(
-    "attack", mostly_slow(ATTACKS, ("<script>alert(1)</script>", "`code`", "a|b|c", "line\nbreak"))
-)
+@pytest.mark.parametrize("attack", mostly_slow(ATTACKS, ("<script>alert(1)</script>", "`code`")))
 def test_text_from_strangers_stays_where_it_is(full_facts: dict[str, Any], attack: str) -> None:
     link = "https://reports.example/a1.html"
     tokens = READER.parse(render(audit_page(attacked(full_facts, attack), link)))

@@ -77,10 +77,9 @@ SERVERS: dict[str, tuple[Callable[[Checkpoint], Encode], str, str]] = {
     "a prompt": (before_texts, ANOTHER, "it puts 'find: ' before texts: so used"),
     "padding in the mean": (counting_padding, ANOTHER, "It counts padding in the mean"),
 }
-QUICK = ("faithful", "batches turned around")
+QUICK = ("batches turned around",)
 
 
-@pytest.mark.quick(1)
 @pytest.mark.parametrize("dtype", ["bfloat16", pytest.param("float16", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", mostly_slow(SERVERS, QUICK))
 def test_half_precision_is_no_fault_and_hides_none(

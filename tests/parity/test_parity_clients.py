@@ -49,10 +49,9 @@ def test_a_faithful_client_is_the_same_function(spaced_checkpoint: Checkpoint, f
 
 
 BY_NAME = {client.name: client for client in (*CLIENTS, *PAIRS)}
-QUICK = ("ids, modulo", "newlines", "header of fields", "JSON")
+QUICK = ("ids, modulo", "JSON")
 
 
-@pytest.mark.quick(1)
 @pytest.mark.parametrize("name", mostly_slow(BY_NAME, QUICK))
 def test_what_a_client_does_wrong_is_found_and_named(
     name: str, served_checkpoint: Checkpoint, spaced_checkpoint: Checkpoint, foreign_tokens: Encoding

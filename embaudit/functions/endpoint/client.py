@@ -221,7 +221,8 @@ class Endpoint(EmbeddingFunction):
             at_once,
             # Where it does not matter what is asked together: servers pad to the longest.
             by_length=most is None,
-            dimension=self.dimension,
+            # In another encoding, the same bytes may be twice as many numbers: what they are is told by who asked so.
+            dimension=self.dimension if encoding == "float" else None,
             gone=self._gone,
             halved=self._take_fewer,
         )
