@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from itertools import islice
 
 # What a reason ends with, and what comes of the full stop (or the bracket) that follows it in our sentence.
 JOINTS = (
@@ -45,6 +46,12 @@ SINGULAR = {"copies": "copy", "queries": "query"}
 def listing(names: Iterable[str], empty: str = "none") -> str:
     """Names in a sentence, which does not end where there are none."""
     return ", ".join(names) or empty
+
+
+def first_of(names: Collection[object], most: int = 3) -> str:
+    """The first names in a sentence, and how many there are besides."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(str(name) for name in islice(names, most)) + more
 
 
 def ended(text: str) -> str:

@@ -16,7 +16,7 @@ SUMS_UP = ("verdict", "how_it_is_read")
 _plain_init = Finding.__init__
 _plain_table = Table.__init__
 _plain_error = EmbauditError.__init__
-# What is undefined on an input is told as a finding, or with what the caller knows; what says of itself what to do.
+# Where something is undefined on an input, who asked for it knows what to do; the others say it themselves.
 WITHOUT_STEP = (MeasureError, CheckFailed, HubUnreachable)
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 import pytest
 
 from embaudit.errors import EmbauditError, UsageError, one_line
 from embaudit.finding import Finding
-from embaudit.sentences import ended, listing, punctuated, within
+from embaudit.sentences import ended, first_of, listing, punctuated, within
 from embaudit.suggest import hint
 
 # As libraries and servers end what they say.
@@ -134,3 +135,20 @@ def test_what_a_finding_says_ends(given: str, expected: str) -> None:
 )
 def test_a_sentence_inside_another_begins_small(sentence: str, inside: str) -> None:
     assert within(sentence) == inside
+
+
+@pytest.mark.parametrize(
+    ("names", "most", "said"),
+    [
+        (["a", "b"], 3, "a, b"),
+        (["a", "b", "c"], 3, "a, b, c"),
+        (["a", "b", "c", "d"], 3, "a, b, c and 1 more"),
+        (range(2_000), 1, "0 and 1,999 more"),
+        ({"a": 1, "b": 2}, 1, "a and 1 more"),
+        ([], 3, ""),
+    ],
+)
+def test_the_first_names_are_said_with_how_many_there_are_besides(
+    names: Collection[object], most: int, said: str
+) -> None:
+    assert first_of(names, most) == said

@@ -173,7 +173,7 @@ def not_loadable(reference: str, error: CheckpointError, seconds: float = 0.0, b
         "problem",
         error.happened,
         "It cannot be loaded as it would be served.",
-        error.next_step or "Serve nothing of it, and look at how its folder was written.",
+        error.next_step,
         name="not_loadable",
     )
     return CheckReport(reference, None, (finding,), seconds=seconds, base=base)

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from embaudit.errors import EXIT_TRIPPED, EmbauditError
+from embaudit.sentences import first_of
 
 Kind = Literal["limit", "change", "severity", "require"]
 Outcome = Literal["passed", "tripped", "missing"]
@@ -131,9 +132,8 @@ class GateTripped(EmbauditError):
 def tripped_error(verdict: GateVerdict, kept: str = "") -> GateTripped:
     """The error for a tripped gate."""
     names = list(dict.fromkeys(finding.rule for finding in verdict.tripped))
-    shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
     error = GateTripped(
-        f"The audit {verdict.audit_id} of {verdict.source} fails the policy {verdict.policy}: {shown}.",
+        f"The audit {verdict.audit_id} of {verdict.source} fails the policy {verdict.policy}: {first_of(names)}.",
         kept=kept,
         next_step="See the report: embaudit report " + verdict.audit_id,
     )

@@ -15,6 +15,7 @@ from embaudit.checking.verdict import LEVEL_OF as LEVEL_OF_VERDICT
 from embaudit.document import Column, Link, Page, Part, Section, Table, Value, count
 from embaudit.finding import LEVELS, Finding, Level
 from embaudit.measures import MEASURES
+from embaudit.sentences import first_of
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.migrate import require_newest
 
@@ -181,7 +182,10 @@ def _headlines(facts: IndexFacts) -> Iterator[Finding]:
     found = {level: _found_by(facts, level) for level in OPEN_LEVELS}
     problems = found["problem"]
     if problems:
-        yield Finding("problem", f"Problems in {len(problems):,} of {total}: {_some(_with_measures(problems, facts))}.")
+        yield Finding(
+            "problem",
+            f"Problems in {len(problems):,} of {total}: {_some(_with_measures(problems, facts))}.",
+        )
     looked_at = {name: measures for name, measures in found["look"].items() if name not in problems}
     if looked_at:
         said = _some(_with_measures(looked_at, facts))
@@ -214,16 +218,15 @@ def _with_measures(found: Mapping[str, Collection[str]], facts: IndexFacts) -> l
     ]
 
 
+def _some(names: Collection[str]) -> str:
+    return first_of(names, HEADLINES)
+
+
 def _measured_in_some(facts: IndexFacts) -> dict[str, int]:
     """The measures that some checkpoints lack, and how many have them."""
     having = Counter(measure for _, measure in {(row["source"], row["measure"]) for row in facts.rows["results"]})
     total = len(facts.rows["checkpoints"])
     return {measure: having[measure] for measure in MEASURES if 0 < having[measure] < total}
-
-
-def _some(names: Collection[str]) -> str:
-    shown = list(names)[:HEADLINES]
-    return ", ".join(shown) + (f" and {len(names) - len(shown):,} more" if len(names) > len(shown) else "")
 
 
 def _checkpoints(facts: IndexFacts) -> Iterator[Part]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from embaudit.errors import UsageError
+from embaudit.sentences import first_of
 from embaudit.suggest import hint
 
 LISTED = 12
@@ -28,9 +29,8 @@ def part_meant(names: Sequence[str], asked: str | None, shown: str, what: str = 
         )
     if asked is None and len(names) > 1:
         some = sorted(names)
-        more = f" and {len(some) - LISTED:,} more" if len(some) > LISTED else ""
         raise UsageError(
-            f"{shown} has {len(names):,} {what}s: {', '.join(some[:LISTED])}{more}.",
+            f"{shown} has {len(names):,} {what}s: {first_of(some, LISTED)}.",
             next_step=f"Name the one that is meant: --from {some[0]}",
         )
     return names[0] if asked is None else asked

@@ -84,7 +84,7 @@ def test_what_cannot_be_loaded_is_told() -> None:
     error = CheckpointError("m has no weights..", next_step="Save it again.")
     for base in (None, "base"):
         assert_told(not_loadable("m", error, base=base))
-    assert_told(not_loadable("m", CheckpointError("m has no weights")))
+    assert_told(not_loadable("m", CheckpointError("m has no weights", next_step="Save it again.")))
 
 
 LEVELS: tuple[Level, ...] = ("problem", "look", "not measured", "ok")

@@ -60,7 +60,9 @@ def test_why_a_text_has_no_vector_is_said(folder: Path, checkpoint: Checkpoint, 
     write_onnx(checkpoint, other / "model.onnx", size=(None, 32))
     report = compared(folder, other, with_explanation=False)
     assert report.verdict == "another function"
-    assert "the file takes 32 tokens, and it has " in " ".join(finding.sentence for finding in report.findings)
+    assert "the file takes 32 tokens, and it has 36" in " ".join(finding.sentence for finding in report.findings)
+    reasons = {reason for kind in report.kinds for reason in kind.failures.values()}
+    assert any("the file takes 32 tokens, and it has 64" in reason for reason in reasons)
 
 
 def test_a_file_that_is_none_or_one_of_several_is_asked_for(folder: Path, exported: Path, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from embaudit.comparisons.search.findings import search_findings
 from embaudit.comparisons.search.recall import MeanShare
 from embaudit.comparisons.search.report import SearchReport, look_at_search
 from embaudit.errors import CorpusError
+from embaudit.sentences import within
 from embaudit.stores.opened import open_store
 from embaudit.stores.search import Hits
 from tests.planted_indexes import L2, built, clustered, graph, written
@@ -199,18 +200,18 @@ def test_nothing_is_said_of_settings_that_were_not_tried(poor: SearchReport, nam
 def test_the_reason_is_said_why_nothing_could_be_told(poor: SearchReport) -> None:
     reasons = {
         "nothing was asked": "no query has a vector.",
-        "its search could not be opened": "search could not be asked: the server did not answer.",
-        "the queries failed": "queries could not be asked: the server did not answer.",
+        "its search could not be opened": "its search could not be asked: the server did not answer.",
+        "the queries failed": "the queries could not be asked: the server did not answer.",
     }
     for name, reason in reasons.items():
         report = told(poor, name)
         assert report.line.endswith(reason), report.line
-        assert [one.sentence.endswith(reason) for one in report.findings] == [True]
+        assert [within(one.sentence).endswith(reason) for one in report.findings] == [True]
 
 
 def test_a_store_of_one_row_is_valid_json_and_says_why_nothing_is_told(tmp_path: Path) -> None:
     """No query of its own rows has another row to find: no recall, at any setting."""
     report = look_at_search(open_store(str(written(graph(VECTORS[:1], 4, 20, 2), tmp_path / "i.faiss"))))
     assert (report.verdict, report.tried) == ("could not be told", ())
-    assert "query has a row to be found" in report.line
+    assert ": no query has a row to be found" in report.line
     json.dumps(report.as_json(), allow_nan=False)

@@ -9,6 +9,7 @@ from embaudit.comparisons.change.tensors import block_of, relative
 from embaudit.comparisons.change.weights import MOST, WeightChange
 from embaudit.finding import Finding
 from embaudit.measures.quality.measured import shown
+from embaudit.sentences import first_of
 
 # The names of the rules.
 NOTHING, ONLY_UNREAD, CHANGED = "nothing_changed", "only_unread_changed", "weights_changed"
@@ -47,7 +48,7 @@ def _nothing(change: WeightChange) -> Finding:
     if change.unread:
         return Finding(
             "problem",
-            f"Only what no vector depends on has changed ({_named(change.unread)}); {same}.",
+            f"Only what no vector depends on has changed ({first_of(change.unread)}); {same}.",
             "The network computes what the base computes: the training went into a head or pooler that an embedding "
             "does not use.",
             "Train the pooled vector itself (a sentence-transformers loss), and check that the encoder is not frozen "
@@ -74,7 +75,7 @@ def _random(change: WeightChange) -> Finding | None:
     return Finding(
         "problem",
         f"{_count(change.random, 'block')} {'holds' if len(change.random) == 1 else 'hold'} random numbers where the "
-        f"base has trained ones: {_named(change.random)} (‖Δ‖/‖W‖ {_ratio(relative(tensors))}, "
+        f"base has trained ones: {first_of(change.random)} (‖Δ‖/‖W‖ {_ratio(relative(tensors))}, "
         "cosine to the base near 0).",
         "They were initialised again when the model was loaded or saved, or were never loaded.",
         "Compare the names of tensors in both files: a prefix, or layers that were not in the file that was trained "
@@ -111,7 +112,7 @@ def _unrelated(change: WeightChange) -> Finding | None:
     return Finding(
         "look",
         f"{_count(names, 'block')} {'has' if len(names) == 1 else 'have'} nothing to do with the base's: "
-        f"{_named(names)} (cosine near 0), though {'it is' if len(names) == 1 else 'they are'} trained"
+        f"{first_of(names)} (cosine near 0), though {'it is' if len(names) == 1 else 'they are'} trained"
         + (": it was not made from this base." if is_all else "."),
         "What is said of gains and losses compares two networks, not what a tuning did."
         if is_all
@@ -159,14 +160,14 @@ def _moved(change: WeightChange) -> Finding:
         )
     still = [block.name for block in change.blocks if block.is_unchanged]
     if still:
-        sentences.append(f"{_named(still)} stand{'s' if len(still) == 1 else ''} still")
+        sentences.append(f"{first_of(still)} stand{'s' if len(still) == 1 else ''} still")
     for what, names in (
         ("is new", [tensor.name for tensor in change.tensors if tensor.status == "added"]),
         ("is gone", [tensor.name for tensor in change.tensors if tensor.status == "removed"]),
         ("has another shape", [tensor.name for tensor in change.tensors if tensor.status == "reshaped"]),
     ):
         if names:
-            sentences.append(f"{_named(list(dict.fromkeys(map(block_of, names))))} {what}")
+            sentences.append(f"{first_of(list(dict.fromkeys(map(block_of, names))))} {what}")
     if change.rows is not None:
         sentences.append(_of_rows(change.rows))
     rounded = sorted({tensor.rounded_to for tensor in tensors if tensor.rounded_to})
@@ -202,8 +203,3 @@ def _numbers(count: int) -> str:
 
 def _count(names: Sequence[str], what: str) -> str:
     return f"{len(names)} {what}{'' if len(names) == 1 else 's'}"
-
-
-def _named(names: Sequence[str]) -> str:
-    shown_names = ", ".join(names[:NAMED_AT_MOST])
-    return f"{shown_names} and {len(names) - NAMED_AT_MOST} more" if len(names) > NAMED_AT_MOST else shown_names

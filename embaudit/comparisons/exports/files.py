@@ -13,6 +13,7 @@ from embaudit.checkpoint.onnx_file import OnnxFile, UnsafeFile, read_onnx
 from embaudit.comparisons.exports.tokenizer import tokenizer_findings
 from embaudit.errors import CheckpointError, EmbauditError, one_line
 from embaudit.finding import Finding
+from embaudit.sentences import first_of
 
 UNREADABLE, UNSAFE, NOT_HELD = "export_unreadable", "export_unsafe", "export_not_measured"
 # How a file is served whose format is not run here.
@@ -148,8 +149,7 @@ def _on_the_hub(checkpoint: Checkpoint, exports: list[ExportedFile]) -> list[Fin
 
 
 def _shown(names: list[str]) -> str:
-    more = f" and {len(names) - NAMED_AT_MOST} more" if len(names) > NAMED_AT_MOST else ""
-    return ", ".join(names[:NAMED_AT_MOST]) + more
+    return first_of(names, NAMED_AT_MOST)
 
 
 def _how_to_measure(exports: list[ExportedFile], reference: str) -> list[str]:

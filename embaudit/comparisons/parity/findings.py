@@ -15,10 +15,10 @@ from embaudit.comparisons.parity.compare import (
     KindDifference,
     rounds_as_half,
 )
-from embaudit.comparisons.parity.texts import ROLES
+from embaudit.comparisons.parity.texts import NAMED, ROLES
 from embaudit.comparisons.parity.without_vector import no_vector, not_finite
 from embaudit.finding import Finding, Level
-from embaudit.sentences import within
+from embaudit.sentences import first_of, within
 from embaudit.shown import quoted
 
 if TYPE_CHECKING:
@@ -37,8 +37,6 @@ OF_OTHERS = (
 )
 # No search finds these: every text has its own.
 HEADERS_THAT_DIFFER = "See what the client sends: what it puts before each text (a title, a source) cannot be guessed."
-# Kinds to name in a sentence.
-NAMED = 4
 
 
 def findings_of(
@@ -158,8 +156,7 @@ def _because(explanation: Explanation | None, where: str = "") -> str:
         )
     rest = {kind: value for kind, value in explanation.left.items() if value > LEFT}
     kinds = sorted(rest, key=lambda kind: -rest[kind])
-    others = f" and {len(kinds) - NAMED} more kinds" if len(kinds) > NAMED else ""
-    left = f"leaves 1 − cosine up to {max(rest.values()):.2g} on {', '.join(kinds[:NAMED])}{others}" if rest else ""
+    left = f"leaves 1 − cosine up to {max(rest.values()):.2g} on {first_of(kinds, NAMED)}" if rest else ""
     return f". Closest: {within(it)} {because}, which {left}"
 
 

@@ -31,6 +31,8 @@ LENGTHS_IN_WORDS = (20, 50, 80, 100, 120, 150, 200, 260, 340, 420, 520, 700)
 # client may do to queries alone what others do to all texts. Nobody asks for a query without a word.
 ROLES: dict[str, TextKind] = {"as queries": "query", "as documents": "document"}
 IN_ROLES_PER_KIND = 3
+# Kinds to name in a sentence.
+NAMED = 4
 NOT_IN_ROLES = ("blank", "empty")
 FILLERS = ("old", "a", "1", ".")
 # Of another length in characters than WORDS: limits in tokens, words and characters are told apart by them.

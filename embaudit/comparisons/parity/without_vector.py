@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from embaudit.comparisons.parity.compare import KindDifference, compare_kind
-from embaudit.comparisons.parity.texts import ROLES
+from embaudit.comparisons.parity.texts import NAMED, ROLES
 from embaudit.finding import Finding, Level
+from embaudit.sentences import first_of
 from embaudit.shown import quoted
 
 if TYPE_CHECKING:
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
 
 # A kind, and the places of its texts.
 Lacking = tuple[KindDifference, list[int]]
-# Kinds to name in a sentence.
-NAMED = 4
 # Many servers refuse these; nobody stores a vector of a text with nothing in it.
 OFTEN_REFUSED = ("empty", "blank", "lengths", "at the limit", "beyond the limit")
 
@@ -92,8 +91,7 @@ def _broken(kind: KindDifference) -> list[int]:
 
 def _which(lacking: Sequence[Lacking]) -> str:
     names = [f"“{kind.kind}”" for kind, _ in lacking]
-    others = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    kinds = f"{len(names)} kinds ({', '.join(names[:NAMED])}{others})" if len(names) > 1 else f"the kind {names[0]}"
+    kinds = f"{len(names)} kinds ({first_of(names, NAMED)})" if len(names) > 1 else f"the kind {names[0]}"
     return f"{_count(lacking):,.0f} of {sum(len(kind.texts) for kind, _ in lacking):,} texts of {kinds}"
 
 

@@ -12,7 +12,7 @@ from embaudit.comparisons.search.metric import NAMES
 from embaudit.comparisons.search.recall import MeanShare, Results, Third
 from embaudit.errors import CorpusError
 from embaudit.finding import Finding, Level, interval
-from embaudit.sentences import within
+from embaudit.sentences import first_of, within
 
 if TYPE_CHECKING:
     from embaudit.comparisons.search.report import SearchReport
@@ -169,7 +169,7 @@ def _reach(report: SearchReport) -> Iterator[Finding]:
         yield Finding(
             level,
             f"{share:.1%}{interval(low, high, '.1%')} of the rows are not found even by their own vector"
-            f"{f' at {widest}' if widest else ''}: {_some(found.unreachable)}.",
+            f"{f' at {widest}' if widest else ''}: {first_of(found.unreachable, NAMED)}.",
             "No query can find them, whatever it asks: nothing in the index leads there.",
             "Build the index anew, and compare: embaudit search says whether they are found then.",
             "unreachable",
@@ -182,7 +182,7 @@ def _reach(report: SearchReport) -> Iterator[Finding]:
         yield Finding(
             "problem" if low >= MISSED else "look" if low >= MISSED_LOOK else "ok",
             f"{share:.1%}{interval(low, high, '.1%')} of the rows are not among the first ten of their own vector at "
-            f"the present settings: {_some(found.missed)}.",
+            f"the present settings: {first_of(found.missed, NAMED)}.",
             "A query that is exactly such a row's vector does not find it.",
             "Wider settings of a query find them.",
             "missed_by_own_vector",
@@ -213,7 +213,7 @@ def _results(report: SearchReport) -> Iterator[Finding]:
     if plain.gone:
         yield Finding(
             "problem",
-            f"The search gives rows that the store does not have: {_some(plain.gone)}.",
+            f"The search gives rows that the store does not have: {first_of(plain.gone, NAMED)}.",
             "They were deleted, or the index beside the rows is older than they are.",
             "Build the index anew, or compact the store.",
             "gone",
@@ -309,7 +309,7 @@ def _filter(report: SearchReport, is_filtered: bool) -> Iterator[Finding]:
     if one.gone:
         yield Finding(
             "problem",
-            f"Under {one.where} the search gives rows that the filter should keep out: {_some(one.gone)}.",
+            f"Under {one.where} the search gives rows that the filter should keep out: {first_of(one.gone, NAMED)}.",
             "An application shows what this filter was to hide.",
             "Check how the store types that field, and filter again what it gives.",
             name="filter_lets_through",
@@ -391,8 +391,3 @@ def _share(share: MeanShare) -> str:
 
 def _times(times: float) -> str:
     return f"{times:.1f} times" if 1.05 <= times < DEAR else f"{times:.0f} times" if times >= DEAR else "about"
-
-
-def _some(ids: Sequence[object]) -> str:
-    more = len(ids) - NAMED
-    return ", ".join(map(str, ids[:NAMED])) + (f" and {more:,} more" if more > 0 else "")

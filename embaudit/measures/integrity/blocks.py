@@ -15,6 +15,7 @@ from embaudit.checkpoint.mapped import was_read
 from embaudit.checkpoint.model import UNUSED_WEIGHTS
 from embaudit.finding import Finding
 from embaudit.measures.integrity.noise import TOLERANCE, Look, can_tell, look_at
+from embaudit.sentences import first_of
 
 if TYPE_CHECKING:
     import torch
@@ -123,7 +124,7 @@ def _noise_findings(blocks: Sequence[Block], sigma: float | None) -> list[Findin
         as_declared = sigma is not None and all(block.has_std(sigma) for block in random)
         whole = sum(len(block.looks) for block in random)
         spread = stds[0] if len(stds) == 1 else f"{stds[0]} to {stds[-1]}"
-        layers = _joined([block.name for block in random])
+        layers = first_of([block.name for block in random])
         return [
             Finding(
                 "problem",
@@ -148,7 +149,7 @@ def _noise_findings(blocks: Sequence[Block], sigma: float | None) -> list[Findin
     return [
         Finding(
             "problem" if is_systematic else "look",
-            f"{_matrices(names)} random numbers beside trained ones: {_joined(names)}.",
+            f"{_matrices(names)} random numbers beside trained ones: {first_of(names)}.",
             meaning="They have the tails, the rows and the spectrum of independent numbers: not trained, or not the "
             "trained values.",
             advice="Compare the names of these tensors where the model was saved with those in the file.",
@@ -166,7 +167,7 @@ def _zero_findings(blocks: Sequence[Block]) -> list[Finding]:
     return [
         Finding(
             "problem" if is_whole or len(names) > 1 else "look",
-            f"{_matrices(names)} one value throughout (zero, most likely): {_joined(names)}.",
+            f"{_matrices(names)} one value throughout (zero, most likely): {first_of(names)}.",
             meaning="Training leaves no such matrix: the values were lost, or never written.",
             advice="Download the weights again, or save them again where they were trained.",
             name="constant_matrices",
@@ -243,8 +244,3 @@ def _address(block: Block) -> int:
 
 def _matrices(names: Sequence[str]) -> str:
     return "1 matrix holds" if len(names) == 1 else f"{len(names)} matrices hold"
-
-
-def _joined(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:NAMED_AT_MOST])
-    return f"{shown} and {len(names) - NAMED_AT_MOST} more" if len(names) > NAMED_AT_MOST else shown

@@ -9,6 +9,7 @@ from embaudit.checkpoint import Checkpoint
 from embaudit.finding import Finding
 from embaudit.measures.integrity.certificate import TensorRecord, trace
 from embaudit.measures.integrity.tables import Status
+from embaudit.sentences import first_of
 
 # What is left over of a file when the encoder alone is loaded: heads, decoders, masks and tables that are computed.
 HARMLESS = re.compile(
@@ -18,7 +19,6 @@ HARMLESS = re.compile(
     r"|attn\.bias|attention\.bias|relative_position_index|num_batches_tracked|logit_scale|lm_predictions|mask_emb"
     r"|embed_positions\.weights?|nsp\w*|sop\w*|embeddings_project|r_\w+_bias|seg_embed|value_head|v_head|mtp)(\.|$)"
 )
-NAMED_AT_MOST = 3
 
 
 def certificate_findings(checkpoint: Checkpoint, traced: list[TensorRecord] | None = None) -> list[Finding]:
@@ -39,7 +39,7 @@ def certificate_findings(checkpoint: Checkpoint, traced: list[TensorRecord] | No
             Finding(
                 "problem",
                 f"{len(changed)} of {len(in_memory)} tensors in memory differ from the file that they are read from: "
-                f"{_named([record.name for record in changed])} ({changed[0].file}).",
+                f"{first_of([record.name for record in changed])} ({changed[0].file}).",
                 meaning="The network that runs is not the one that was saved: its own code initialises or changes "
                 "tensors after loading them.",
                 advice="Load the checkpoint twice with other seeds: what differs between the two is random. Look for "
@@ -53,7 +53,7 @@ def certificate_findings(checkpoint: Checkpoint, traced: list[TensorRecord] | No
             Finding(
                 "problem",
                 f"{len(missing)} of {len(in_memory)} tensors in memory are in no file of the checkpoint: "
-                f"{_named([record.name for record in missing])}.",
+                f"{first_of([record.name for record in missing])}.",
                 meaning="They are as the code initialises them, most often random.",
                 advice="Compare the names in the file with those of the model: a prefix, or another architecture.",
                 name="weights_from_file",
@@ -67,7 +67,7 @@ def certificate_findings(checkpoint: Checkpoint, traced: list[TensorRecord] | No
     return [
         Finding(
             "ok",
-            f"All {len(in_memory)} tensors in memory hold the values of {_named(files)}"
+            f"All {len(in_memory)} tensors in memory hold the values of {first_of(files)}"
             + (f", except {unused} that no vector depends on." if (unused := _count(records, "unused")) else "."),
             name="weights_from_file",
             value=0.0,
@@ -90,7 +90,7 @@ def _unread_findings(checkpoint: Checkpoint, records: Sequence[TensorRecord]) ->
             Finding(
                 "look",
                 f"{len(unread)} tensors of {file} are read by nothing in the model: "
-                f"{_named([record.stored_name for record in unread])}.",
+                f"{first_of([record.stored_name for record in unread])}.",
                 meaning="If they took part in training, the vectors are not those of the trained network.",
                 advice="Check that config.json (model_type, architectures, biases) belongs to these weights.",
                 name="unread_weights",
@@ -122,8 +122,3 @@ def _layers(name: str) -> list[tuple[str, int]]:
 
 def _count(records: Sequence[TensorRecord], status: Status) -> int:
     return sum(record.status == status for record in records)
-
-
-def _named(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:NAMED_AT_MOST])
-    return f"{shown} and {len(names) - NAMED_AT_MOST} more" if len(names) > NAMED_AT_MOST else shown

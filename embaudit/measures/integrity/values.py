@@ -14,6 +14,7 @@ from embaudit.checkpoint.mapped import was_read
 from embaudit.checkpoint.model import UNUSED_WEIGHTS
 from embaudit.finding import Finding
 from embaudit.measures.integrity.rounding import Rounding, rounding_of
+from embaudit.sentences import first_of
 
 if TYPE_CHECKING:
     import torch
@@ -33,7 +34,6 @@ ROUNDED_SHARE = 0.5
 # Bits at the end of a float32 that bfloat16 and float16 do not have.
 HALVES = {"bfloat16": 16, "float16": 13}
 SAMPLED = 1 << 16
-NAMED_AT_MOST = 3
 
 
 @dataclass(frozen=True)
@@ -213,5 +213,4 @@ def _half(sample: torch.Tensor) -> str:
 
 
 def _named(values: Sequence[Values]) -> str:
-    shown = ", ".join(each.name for each in values[:NAMED_AT_MOST])
-    return f"{shown} and {len(values) - NAMED_AT_MOST} more" if len(values) > NAMED_AT_MOST else shown
+    return first_of([each.name for each in values])

@@ -9,6 +9,7 @@ from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.model import UNUSED_WEIGHTS
 from embaudit.finding import Finding
 from embaudit.measures.integrity.blocks import Block
+from embaudit.sentences import first_of
 
 if TYPE_CHECKING:
     import torch
@@ -18,7 +19,6 @@ RULE = "reset_gains"
 MOST = 0.5
 # Standard deviation of a vector that training has moved; biases of keys stay at 0, or nearly.
 MOVED = 1e-3
-NAMED_AT_MOST = 3
 
 
 def vector_findings(checkpoint: Checkpoint, blocks: Sequence[Block]) -> list[Finding]:
@@ -39,7 +39,7 @@ def vector_findings(checkpoint: Checkpoint, blocks: Sequence[Block]) -> list[Fin
             Finding(
                 "problem" if len(gains) >= MOST * norms else "look",
                 f"Of {norms} norms, {' and '.join(reset)}, though these or most others were trained: "
-                f"{_joined([*gains, *biases])}.",
+                f"{first_of([*gains, *biases])}.",
                 meaning="Training moves both gains and biases. They were lost, or set back when the model was loaded "
                 "and saved: names such as gamma that were not found do this.",
                 advice="Compare these tensors with those of the checkpoint that this one was made from.",
@@ -54,7 +54,7 @@ def vector_findings(checkpoint: Checkpoint, blocks: Sequence[Block]) -> list[Fin
         Finding(
             "look",
             f"{len(constant)} gains or biases hold one value throughout, though other layers' were trained: "
-            f"{_joined(constant)}.",
+            f"{first_of(constant)}.",
             meaning="They are as a new model has them: lost, or set back when the model was loaded and saved.",
             advice="Compare these tensors with those of the checkpoint that this one was made from.",
             name=RULE,
@@ -96,8 +96,3 @@ def _constant_in_few(blocks: Sequence[Block]) -> list[str]:
             if still and moved == len(having) - len(still) > len(still):
                 found += [f"{block.name}.{name}" for block in still]
     return sorted(found)
-
-
-def _joined(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:NAMED_AT_MOST])
-    return f"{shown} and {len(names) - NAMED_AT_MOST} more" if len(names) > NAMED_AT_MOST else shown
