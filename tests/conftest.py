@@ -40,13 +40,8 @@ hypothesis.settings.load_profile("embaudit")
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Name the group that shares a worker: a file, or all tests that need the session's one Prefect server.
-
-    Of a test with ``quick``, variants behind the first ones are slow.
-    """
+    """Name the group that shares a worker: a file, or all tests that need the session's one Prefect server."""
     for item in items:
-        if (quick := item.get_closest_marker("quick")) and max(item.callspec.indices.values()) >= quick.args[0]:  # type: ignore[attr-defined]
-            item.add_marker("slow")
         if item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group("server" if needs_server(item) else item.nodeid.split("::")[0]))
 

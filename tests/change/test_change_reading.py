@@ -15,6 +15,7 @@ from change_copies import (
     tokenizer_changed,
     with_more_tokens,
 )
+from some_rows import mostly_slow
 from tiny_models import declare, dense, load, pooling
 
 from embaudit.comparisons.change.declared import compare_declared, declared_findings
@@ -42,8 +43,7 @@ TOKENS: dict[str, tuple[tuple[FolderChange, ...], str, str]] = {
 }
 
 
-@pytest.mark.quick(3)
-@pytest.mark.parametrize("name", TOKENS)
+@pytest.mark.parametrize("name", mostly_slow(TOKENS, 3))
 def test_what_is_said_of_each_tokenizer(name: str, base: Path, tmp_path: Path) -> None:
     changes, level, said = TOKENS[name]
     one, two = load(copy_of(base, tmp_path / "tuned", *changes)), load(base)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from change_copies import LAYER, WORDS, Tensors, compared, copy_of, in_file, jittered, small_sample
+from some_rows import mostly_slow
 from tiny_models import declare, dense, load, pooling
 
 from embaudit.checkpoint import Encoder
@@ -64,16 +65,18 @@ def hardly(tensors: Tensors) -> None:
             tensors[name] = tensor * (1 + 1e-6)
 
 
-@pytest.mark.quick(2)
 @pytest.mark.parametrize(
     ("change", "name", "level"),
-    [
-        (in_file(hardly), "hardly_changed", "problem"),
-        (in_file(unused_row), "hardly_changed", "look"),
-        (jittered(size=0.05), "vectors_moved", "ok"),
-        (lambda folder: None, "vectors_moved", "ok"),
-        (jittered("pooler"), "vectors_moved", "ok"),
-    ],
+    mostly_slow(
+        [
+            (in_file(hardly), "hardly_changed", "problem"),
+            (in_file(unused_row), "hardly_changed", "look"),
+            (jittered(size=0.05), "vectors_moved", "ok"),
+            (lambda folder: None, "vectors_moved", "ok"),
+            (jittered("pooler"), "vectors_moved", "ok"),
+        ],
+        2,
+    ),
     ids=["too little", "a row that no text has", "enough", "nothing", "nothing that is read"],
 )
 def test_weights_that_change_no_vector(change: object, name: str, level: str, base: Path, tmp_path: Path) -> None:

@@ -66,9 +66,12 @@ def test_what_cannot_be_loaded_gets_a_verdict_too(
     assert words in said["line"]
 
 
-@pytest.mark.quick(1)
 @pytest.mark.parametrize(
-    "form", [("--json", "--out", "page.html"), pytest.param(("--markdown",), marks=pytest.mark.slow), ()]
+    "form",
+    [
+        ("--json", "--out", "page.html"),
+        *(pytest.param(form, marks=pytest.mark.slow) for form in (("--markdown",), ())),
+    ],
 )
 def test_a_random_network_may_not_and_every_form_says_so(
     form: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

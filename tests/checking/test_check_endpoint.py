@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from commands import run_here
+from some_rows import mostly_slow
 
 import embaudit
 from benchmarks.serving.faults import faithful
@@ -111,8 +112,7 @@ CASES: dict[str, tuple[Encode, str, str, float, float]] = {
 }
 
 
-@pytest.mark.quick(6)
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", mostly_slow(CASES, 6))
 def test_what_a_served_model_does_is_told_from_its_vectors(name: str) -> None:
     encode, rule, level, least, most = CASES[name]
     report = checked(encode)

@@ -17,6 +17,7 @@ import torch
 from commands import run_here
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
+from some_rows import mostly_slow
 from tiny import tiny_bert
 
 import embaudit
@@ -113,8 +114,7 @@ def _set(tensor: torch.Tensor, value: float) -> torch.Tensor:
     return changed
 
 
-@pytest.mark.quick(3)
-@pytest.mark.parametrize("name", CHECKPOINTS)
+@pytest.mark.parametrize("name", mostly_slow(CHECKPOINTS, 3))
 def test_files_alone_tell_what_a_whole_check_tells_of_them(name: str, tmp_path: Path) -> None:
     folder = CHECKPOINTS[name](tmp_path / "m")
     options = LoadOptions(device="cpu", allow_pickle=name == "a pickle")

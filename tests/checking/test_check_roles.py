@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from role_clients import Client, opened
+from some_rows import mostly_slow
 from tiny import tiny_bert
 
 from embaudit.checking.check import CheckReport
@@ -59,8 +60,7 @@ FAULTS: dict[str, tuple[dict[str, Callable[[Any], Any]], str, str]] = {
 }
 
 
-@pytest.mark.quick(2)
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", mostly_slow(FAULTS, 2))
 def test_what_is_wrong_with_queries_alone_is_said(tiny: Checkpoint, fault: str) -> None:
     done, name, said = FAULTS[fault]
     found = in_roles(checked(tiny, **done))

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from some_rows import mostly_slow
 
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint, model, room
 from embaudit.checkpoint.model import forget_models
@@ -42,9 +43,8 @@ def too_little(monkeypatch: pytest.MonkeyPatch) -> None:
     forget_models()
 
 
-@pytest.mark.quick(3)
 @pytest.mark.usefixtures("too_little")
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", mostly_slow(FAMILIES, 3))
 def test_vectors_of_every_family_are_the_same_to_the_last_bit(family: str, plain: Callable[..., Path]) -> None:
     folder = in_half(plain(family))
     options = LoadOptions(device="cpu", pooling="mean")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from some_rows import mostly_slow
 from tiny import tiny_bert
 
 from embaudit.checking.check import CheckReport
@@ -52,15 +53,17 @@ def test_the_step_keeps_the_exit_code_and_writes_the_summary(tmp_path: Path) -> 
     assert done.stdout.strip() in summary
 
 
-@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     ("command", "arguments", "said"),
-    [
-        ("audit", "./model", "runs check, parity or gate, not 'audit'"),
-        ("check", "'./model", "a quote is open"),
-        ("gate", "latest --policy $(touch run) --policy `touch run`", ""),
-        ("check", "./none", "none"),
-    ],
+    mostly_slow(
+        [
+            ("audit", "./model", "runs check, parity or gate, not 'audit'"),
+            ("check", "'./model", "a quote is open"),
+            ("gate", "latest --policy $(touch run) --policy `touch run`", ""),
+            ("check", "./none", "none"),
+        ],
+        1,
+    ),
 )
 def test_what_cannot_be_run_is_said(command: str, arguments: str, said: str, tmp_path: Path) -> None:
     done, _ = step(tmp_path, command, arguments)

@@ -13,6 +13,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from misbehaving import DRIPPING, ENDLESS, PAUSE, Parts, answering, bomb, vectors, whole
+from some_rows import mostly_slow
 
 from benchmarks.serving.server import Refusal, Served, serving
 from embaudit.functions.endpoint.answers import AROUND_BYTES, Answer, most_bytes
@@ -62,8 +63,7 @@ def test_an_honest_compressed_answer_is_read(members: int) -> None:
         assert endpoint.encode(["a"]).vectors.tolist() == [[0.5, 1.5]]
 
 
-@pytest.mark.quick(1)
-@pytest.mark.parametrize(("parts", "said"), list(DRIPPING.values()), ids=list(DRIPPING))
+@pytest.mark.parametrize(("parts", "said"), mostly_slow(list(DRIPPING.values()), 1), ids=list(DRIPPING))
 def test_an_answer_that_drips_is_left_when_its_time_is_over(parts: Parts, said: str) -> None:
     with (
         answering(parts, pause=PAUSE) as address,
@@ -128,25 +128,27 @@ def test_a_redirect_to_anywhere_is_named(location: dict[str, str]) -> None:
         assert len(str(redirected.value)) < 1_000
 
 
-@pytest.mark.quick(4)
 @pytest.mark.parametrize(
     ("vector", "said"),
-    [
-        ('["0.1", "0.2"]', "no number: the string '0.1'"),
-        ('[0.1, "nan"]', "no number: the string 'nan'"),
-        ('"[0.1, 0.2]"', "a list that was printed into a string ('[0.1, 0.2]')"),
-        ('" [0.1 0.2]"', "a list that was printed into a string"),
-        ('"0.1, 0.2"', "a string that is no base64: '0.1, 0.2'"),
-        ('"ä"', "a string that is no base64"),
-        ("[true, false]", "no number: true or false"),
-        ("[[0.1]]", "no number: a list"),
-        ("[{}]", "no number: an object"),
-        ("{}", "no list of numbers"),
-        ("null", "no list of numbers"),
-        ("[]", "no list of numbers"),
-        ("0.5", "no list of numbers"),
-        (f"[1{'0' * 399}]", "larger than any float"),
-    ],
+    mostly_slow(
+        [
+            ('["0.1", "0.2"]', "no number: the string '0.1'"),
+            ('[0.1, "nan"]', "no number: the string 'nan'"),
+            ('"[0.1, 0.2]"', "a list that was printed into a string ('[0.1, 0.2]')"),
+            ('" [0.1 0.2]"', "a list that was printed into a string"),
+            ('"0.1, 0.2"', "a string that is no base64: '0.1, 0.2'"),
+            ('"ä"', "a string that is no base64"),
+            ("[true, false]", "no number: true or false"),
+            ("[[0.1]]", "no number: a list"),
+            ("[{}]", "no number: an object"),
+            ("{}", "no list of numbers"),
+            ("null", "no list of numbers"),
+            ("[]", "no list of numbers"),
+            ("0.5", "no list of numbers"),
+            (f"[1{'0' * 399}]", "larger than any float"),
+        ],
+        4,
+    ),
 )
 def test_what_is_no_vector_is_named_with_what_to_do(vector: str, said: str) -> None:
     with (

@@ -15,6 +15,7 @@ import pytest
 from model_hub import COMMIT, ModelHub
 from onnx import TensorProto, helper, numpy_helper
 from onnx_files import changed_onnx, external_onnx, write_onnx
+from some_rows import mostly_slow
 from tiny import tiny_bert
 
 from embaudit.checking.check import check
@@ -120,8 +121,7 @@ BROKEN: dict[str, tuple[Callable[[Path], Any], str, str]] = {
 }
 
 
-@pytest.mark.quick(4)
-@pytest.mark.parametrize("name", BROKEN)
+@pytest.mark.parametrize("name", mostly_slow(BROKEN, 4))
 def test_a_broken_file_is_named_and_hides_no_other(name: str, place: Path) -> None:
     breaks, level, words = BROKEN[name]
     file = place / "onnx" / "model_O3.onnx"
@@ -175,10 +175,11 @@ OUTSIDE = (
 PLACES = ("attribute", "attributes", "nested graph", "sparse", "function", "training", "twice")
 
 
-@pytest.mark.quick(4)
 @pytest.mark.parametrize(
     ("location", "where"),
-    [*((location, "initializer") for location in OUTSIDE), *(("../../secret", where) for where in PLACES)],
+    mostly_slow(
+        [*((location, "initializer") for location in OUTSIDE), *(("../../secret", where) for where in PLACES)], 4
+    ),
 )
 def test_weights_outside_the_checkpoint_are_not_read(location: str, where: str, place: Path) -> None:
     (place.parent / "secret").write_bytes(bytes(8))

@@ -21,6 +21,7 @@ from onnx_files import (
     states,
     write_onnx,
 )
+from some_rows import mostly_slow
 
 from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.onnx_file import read_onnx
@@ -83,8 +84,7 @@ SAME: dict[str, Write] = {
 }
 
 
-@pytest.mark.quick(3)
-@pytest.mark.parametrize("name", SAME)
+@pytest.mark.parametrize("name", mostly_slow(SAME, 3))
 def test_the_same_function_is_found_whatever_its_form(
     name: str, checkpoint: Checkpoint, exported: Path, beside: OwnVectors, tmp_path: Path
 ) -> None:
@@ -130,8 +130,7 @@ ANOTHER: dict[str, tuple[Write, str]] = {
 }
 
 
-@pytest.mark.quick(4)
-@pytest.mark.parametrize("name", ANOTHER)
+@pytest.mark.parametrize("name", mostly_slow(ANOTHER, 4))
 def test_another_function_is_a_problem_with_its_reason(
     name: str, checkpoint: Checkpoint, exported: Path, beside: OwnVectors, tmp_path: Path
 ) -> None:

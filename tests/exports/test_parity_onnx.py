@@ -11,6 +11,7 @@ import pytest
 from model_hub import ModelHub
 from onnx_files import external_onnx, pooled, quantised_onnx, write_onnx
 from real_tokenizers import packaged_checkpoint
+from some_rows import mostly_slow
 
 import embaudit
 from embaudit.checkpoint import Checkpoint, LoadOptions, load_checkpoint
@@ -24,9 +25,8 @@ def compared(folder: Path, other: Path | str, **how: Any) -> ParityReport:
     return embaudit.parity(folder, other, backend="onnx", device="cpu", **how)
 
 
-@pytest.mark.quick(1)
-@pytest.mark.parametrize("has_weights", [True, False], ids=["beside weights", "alone"])
-@pytest.mark.parametrize("is_external", [False, True], ids=["one file", "weights in another"])
+@pytest.mark.parametrize("has_weights", mostly_slow([True, False], 1), ids=["beside weights", "alone"])
+@pytest.mark.parametrize("is_external", mostly_slow([False, True], 1), ids=["one file", "weights in another"])
 def test_a_real_export_is_the_same_function(
     has_weights: bool, is_external: bool, folder: Path, exported: Path, tmp_path: Path
 ) -> None:

@@ -11,6 +11,7 @@ import pytest
 from prefect import flow
 from prefect.settings import PREFECT_API_URL, temporary_settings
 from small_audits import Audited
+from some_rows import mostly_slow
 from warehouse_rows import rows
 
 from embaudit.api.run import run_audit
@@ -111,8 +112,9 @@ def draws_others(home: Path, request: AuditRequest) -> AuditRequest:
     return request.changed(seed=1)
 
 
-@pytest.mark.quick(1)
-@pytest.mark.parametrize("change", [lacks_a_file, is_of_another_checkpoint, reads_other_texts, draws_others])
+@pytest.mark.parametrize(
+    "change", mostly_slow([lacks_a_file, is_of_another_checkpoint, reads_other_texts, draws_others], 1)
+)
 def test_what_has_to_be_computed_needs_a_run(
     change: Callable[[Path, AuditRequest], AuditRequest], request_before: AuditRequest, audited_home: Path
 ) -> None:

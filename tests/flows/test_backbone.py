@@ -12,6 +12,7 @@ import pytest
 from commands import Embaudit
 from plausible import audit_record, plausible_rows
 from ready_warehouses import put_audit
+from some_rows import mostly_slow
 from tiny import tiny_bert
 
 from embaudit.loading import PROMPTS
@@ -135,8 +136,7 @@ def test_the_deltas_of_every_summary_are_stored(
     assert holds == (0,)
 
 
-@pytest.mark.quick(1)
-@pytest.mark.parametrize("texts", [9, 40])
+@pytest.mark.parametrize("texts", mostly_slow([9, 40], 1))
 def test_differences_are_paired_over_texts(texts: int, empty_warehouse: Path, tmp_path: Path) -> None:
     """Texts differ much more from each other than each does between two checkpoints."""
     generator = np.random.default_rng(0)

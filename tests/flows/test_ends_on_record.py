@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from some_rows import mostly_slow
 from warehouse_rows import rows
 
 from embaudit.errors import CorpusError, EmbauditError, MeasureError, UsageError
@@ -62,54 +63,58 @@ def broken(error: BaseException) -> Any:
     return fail
 
 
-@pytest.mark.quick(2)
 @pytest.mark.parametrize(
     ("options", "place", "error", "expected", "reason"),
-    [
-        # In planning.
-        ({"profile": "none.toml"}, None, None, UsageError, "none.toml"),
-        pytest.param(
-            {"checkpoint": "/nowhere/tiny"}, None, None, EmbauditError, "/nowhere/tiny", marks=pytest.mark.slow
-        ),
-        # In ingestion.
-        ({"corpora": {"wikipedia": "/nowhere.txt"}}, None, None, CorpusError, "/nowhere.txt"),
-        pytest.param({"corpora": {"sts": "sample"}}, None, None, UsageError, "'sts'", marks=pytest.mark.slow),
-        # What no measure expects.
-        ({}, "plan_audit", MemoryError("on the way"), MeasureError, "on the way"),
-        (
-            {},
-            "plan_audit",
-            torch.AcceleratorError("CUDA error: gone"),
-            MeasureError,
-            "The device failed: CUDA error: gone",
-        ),
-        pytest.param(
-            {},
-            "_shared_tables",
-            torch.OutOfMemoryError("CUDA out of memory."),
-            MeasureError,
-            "CUDA out of memory.",
-            marks=pytest.mark.slow,
-        ),
-        pytest.param(
-            {},
-            "run_measure",
-            RuntimeError("DefaultCPUAllocator: can't allocate memory"),
-            MeasureError,
-            "can't allocate memory",
-            marks=pytest.mark.slow,
-        ),
-        pytest.param(
-            {},
-            "run_measure",
-            OSError(28, "No space left on device"),
-            OSError,
-            "OSError: [Errno 28] No space left on device",
-            marks=pytest.mark.slow,
-        ),
-        pytest.param({}, "stage_findings", KeyError("a bug"), KeyError, "KeyError: 'a bug'", marks=pytest.mark.slow),
-        ({}, "_ingest", ValueError("https://me:canary@x/y"), ValueError, "ValueError: https://x/y"),
-    ],
+    mostly_slow(
+        [
+            # In planning.
+            ({"profile": "none.toml"}, None, None, UsageError, "none.toml"),
+            pytest.param(
+                {"checkpoint": "/nowhere/tiny"}, None, None, EmbauditError, "/nowhere/tiny", marks=pytest.mark.slow
+            ),
+            # In ingestion.
+            ({"corpora": {"wikipedia": "/nowhere.txt"}}, None, None, CorpusError, "/nowhere.txt"),
+            pytest.param({"corpora": {"sts": "sample"}}, None, None, UsageError, "'sts'", marks=pytest.mark.slow),
+            # What no measure expects.
+            ({}, "plan_audit", MemoryError("on the way"), MeasureError, "on the way"),
+            (
+                {},
+                "plan_audit",
+                torch.AcceleratorError("CUDA error: gone"),
+                MeasureError,
+                "The device failed: CUDA error: gone",
+            ),
+            pytest.param(
+                {},
+                "_shared_tables",
+                torch.OutOfMemoryError("CUDA out of memory."),
+                MeasureError,
+                "CUDA out of memory.",
+                marks=pytest.mark.slow,
+            ),
+            pytest.param(
+                {},
+                "run_measure",
+                RuntimeError("DefaultCPUAllocator: can't allocate memory"),
+                MeasureError,
+                "can't allocate memory",
+                marks=pytest.mark.slow,
+            ),
+            pytest.param(
+                {},
+                "run_measure",
+                OSError(28, "No space left on device"),
+                OSError,
+                "OSError: [Errno 28] No space left on device",
+                marks=pytest.mark.slow,
+            ),
+            pytest.param(
+                {}, "stage_findings", KeyError("a bug"), KeyError, "KeyError: 'a bug'", marks=pytest.mark.slow
+            ),
+            ({}, "_ingest", ValueError("https://me:canary@x/y"), ValueError, "ValueError: https://x/y"),
+        ],
+        2,
+    ),
 )
 def test_whatever_ends_an_audit_is_on_record(
     options: dict[str, Any],

@@ -13,6 +13,7 @@ import pytest
 from commands import Embaudit
 from judged_collections import write_collection
 from planned import assert_planned
+from some_rows import mostly_slow
 from tiny import ENGLISH, tiny_bert
 from warehouse_rows import rows
 
@@ -239,8 +240,7 @@ def test_what_allows_no_task_is_a_line_and_the_others_run(home: Path, tiny_check
     assert rows(outcome, "SELECT DISTINCT task FROM tempscale_choice") == [("sts",)]
 
 
-@pytest.mark.quick(1)
-@pytest.mark.parametrize("tau", [0.0, -0.5, float("nan"), float("inf")])
+@pytest.mark.parametrize("tau", mostly_slow([0.0, -0.5, float("nan"), float("inf")], 1))
 def test_a_temperature_that_is_none_is_refused(home: Path, tiny_checkpoint: Path, tau: float) -> None:
     with pytest.raises(UsageError, match="must be greater than 0"):
         ask(tiny_checkpoint, {"sts": "sample"}, grid=[1.0, tau])

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from judged_collections import write_collection
+from some_rows import mostly_slow
 
 import embaudit
 from benchmarks.serving.server import Served, serving
@@ -84,16 +85,14 @@ def indexes(given: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> 
     return {name: place / f"{name}.parquet" for name in given}
 
 
-@pytest.mark.quick(2)
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", mostly_slow(KINDS, 2))
 def test_check_takes_each(given: dict[str, Any], material: dict[str, Any], name: str) -> None:
     report = embaudit.check(given[name], **material)
     assert report.kind == KINDS[name]
     assert report.figures["data"]
 
 
-@pytest.mark.quick(2)
-@pytest.mark.parametrize(("one", "two"), PAIRS)
+@pytest.mark.parametrize(("one", "two"), mostly_slow(PAIRS, 2))
 def test_parity_takes_each_pair(given: dict[str, Any], material: dict[str, Any], one: str, two: str) -> None:
     report = embaudit.parity(given[one], given[two], with_explanation=False, **material)
     assert report.verdict == ("the same function" if is_same(one, two) else "another function"), report.line

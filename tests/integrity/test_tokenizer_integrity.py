@@ -182,8 +182,9 @@ def test_ids_beyond_the_rows(minilm: Checkpoint, tmp_path: Path, token: str, lev
     assert token in beyond.sentence
 
 
-@pytest.mark.quick(3)
-@pytest.mark.parametrize("name", ["bert-base-uncased", "bert-base-cased", "roberta-base", "gpt2", "t5-small", "clip"])
+@pytest.mark.parametrize(
+    "name", mostly_slow(["bert-base-uncased", "bert-base-cased", "roberta-base", "gpt2", "t5-small", "clip"], 3)
+)
 def test_real_tokenizers_have_sound_words(
     minilm: Checkpoint, real_tokenizer: Callable[[str], PreTrainedTokenizerBase], name: str
 ) -> None:

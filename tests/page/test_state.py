@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 from plausible import audit_record, measure_runs, plausible_rows
 from ready_warehouses import put_audit
+from some_rows import mostly_slow
 
 from embaudit.address import warehouse_at
 from embaudit.cli.main import cli
@@ -129,17 +130,19 @@ def test_a_newer_audit_of_the_same_question_replaces_the_older(warehouse: Path) 
     }
 
 
-@pytest.mark.quick(2)
 @pytest.mark.parametrize(
     ("content", "override", "expected"),
-    [
-        ("c1", {}, "c1"),
-        ("c9", {}, "c9"),
-        ("c1 cls", {"pooling": "cls"}, "c1"),
-        ("c1 short", {"max_length": 8}, "c1"),
-        ("c1 prompted", {"query_prompt": "query: "}, "c1"),
-        ("c9", {"pooling": "cls"}, "c9"),
-    ],
+    mostly_slow(
+        [
+            ("c1", {}, "c1"),
+            ("c9", {}, "c9"),
+            ("c1 cls", {"pooling": "cls"}, "c1"),
+            ("c1 short", {"max_length": 8}, "c1"),
+            ("c1 prompted", {"query_prompt": "query: "}, "c1"),
+            ("c9", {"pooling": "cls"}, "c9"),
+        ],
+        2,
+    ),
 )
 def test_a_name_stands_for_the_newest_content_as_it_is_served(
     warehouse: Path, content: str, override: dict[str, Any], expected: str
@@ -193,19 +196,21 @@ def test_a_page_shows_every_result_once(warehouse: Path, tmp_path: Path) -> None
     assert len(json.loads(said(warehouse, "show", "owner/x", "--json").output)) == 2
 
 
-@pytest.mark.quick(3)
 @pytest.mark.parametrize(
     ("rule", "code"),
-    [
-        ('[require]\nmeasures = ["sticky", "socm", "impact"]', 0),
-        ('[require]\nmeasures = ["sticky", "length"]', 1),
-        ('[require]\nno_finding = "problem"', 1),
-        ('[[limit]]\nsummary = "socm_summary"\nmeasure = "socm_mean"\nmax = 2.0', 0),
-        ('[[limit]]\nsummary = "impact"\nmeasure = "score"\nmax = 2.0', 0),
-        ('[[limit]]\nsummary = "socm_summary"\nmeasure = "socm_mean"\nmax = 0.0', 1),
-        ('[require]\nprofiles = ["quick"]', 0),
-        ('[require]\nprofiles = ["paper"]', 1),
-    ],
+    mostly_slow(
+        [
+            ('[require]\nmeasures = ["sticky", "socm", "impact"]', 0),
+            ('[require]\nmeasures = ["sticky", "length"]', 1),
+            ('[require]\nno_finding = "problem"', 1),
+            ('[[limit]]\nsummary = "socm_summary"\nmeasure = "socm_mean"\nmax = 2.0', 0),
+            ('[[limit]]\nsummary = "impact"\nmeasure = "score"\nmax = 2.0', 0),
+            ('[[limit]]\nsummary = "socm_summary"\nmeasure = "socm_mean"\nmax = 0.0', 1),
+            ('[require]\nprofiles = ["quick"]', 0),
+            ('[require]\nprofiles = ["paper"]', 1),
+        ],
+        3,
+    ),
 )
 def test_a_gate_reads_the_state_of_a_checkpoint(warehouse: Path, tmp_path: Path, rule: str, code: int) -> None:
     policy = tmp_path / "policy.toml"

@@ -127,17 +127,19 @@ def test_what_a_server_does_otherwise_is_found_and_named(served_checkpoint: Chec
     json.dumps(report.as_json(), allow_nan=False)
 
 
-@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     ("encode", "verdict", "said"),
-    [
-        ("refuses empty texts", "the same function", "1 of 1 texts of the kind “empty” get no vector"),
-        pytest.param(
-            "fails on capitals", "another function", "of the kind “capitals” get no vector", marks=pytest.mark.slow
-        ),
-        ("NaN for digits", "another function", "“digits” get NaN or a vector of zeros"),
-        ("nothing at all", "another function", "get NaN or a vector of zeros"),
-    ],
+    mostly_slow(
+        [
+            ("refuses empty texts", "the same function", "1 of 1 texts of the kind “empty” get no vector"),
+            pytest.param(
+                "fails on capitals", "another function", "of the kind “capitals” get no vector", marks=pytest.mark.slow
+            ),
+            ("NaN for digits", "another function", "“digits” get NaN or a vector of zeros"),
+            ("nothing at all", "another function", "get NaN or a vector of zeros"),
+        ],
+        1,
+    ),
 )
 def test_texts_without_a_vector(served_checkpoint: Checkpoint, encode: str, verdict: str, said: str) -> None:
     good = faithful(served_checkpoint)

@@ -125,8 +125,9 @@ def _too_long(checkpoint: Checkpoint) -> set[str]:
 class TestPassport:
     """A passport of what tells roles apart knows both."""
 
-    @pytest.mark.quick(1)
-    @pytest.mark.parametrize("change", [lambda text: f"query: {text}", str.upper], ids=["prompt", "upper case"])
+    @pytest.mark.parametrize(
+        "change", mostly_slow([lambda text: f"query: {text}", str.upper], 1), ids=["prompt", "upper case"]
+    )
     def test_another_step_of_queries_is_noticed(self, spaced_checkpoint: Checkpoint, change: Change) -> None:
         passport = make_passport(opened(Client(spaced_checkpoint)))
         report = verify_with(passport, opened(Client(spaced_checkpoint, texts=change)))

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from role_clients import Client, fail, opened
+from some_rows import mostly_slow
 
 from benchmarks.serving.faults import faithful
 from benchmarks.serving.server import Served, serving
@@ -74,8 +75,7 @@ def test_queries_without_a_right_vector_are_named_once(spaced_checkpoint: Checkp
     assert said in problem.sentence
 
 
-@pytest.mark.quick(2)
-@pytest.mark.parametrize("fault", OF_QUERIES)
+@pytest.mark.parametrize("fault", mostly_slow(OF_QUERIES, 2))
 def test_a_passport_knows_them_too(spaced_checkpoint: Checkpoint, fault: str) -> None:
     done, name, said = OF_QUERIES[fault]
     report = verify_with(make_passport(opened(Client(spaced_checkpoint))), opened(Client(spaced_checkpoint, **done)))

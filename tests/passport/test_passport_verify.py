@@ -175,18 +175,20 @@ def answers_but(good: Encode, is_bad: Callable[[str], bool], bad: object) -> Enc
     return answer
 
 
-@pytest.mark.quick(2)
 @pytest.mark.parametrize(
     ("is_bad", "bad", "verdict", "differing"),
-    [
-        (lambda text: not text.strip(), Refusal(400, "empty"), "the same function", ()),
-        (lambda text: len(text) > 300, Refusal(413, "too long"), "the same function", ()),
-        (lambda text: text == "gold", Refusal(400, "no gold"), "another function", ("one token",)),
-        (lambda text: not text.strip(), Refusal(500, "boom"), "another function", ("blank", "empty")),
-        (lambda text: "😀" in text, np.nan, "another function", ("emoji",)),
-        (lambda text: "3.14" in text, 0.0, "another function", ("digits",)),
-        (lambda text: True, np.nan, "another function", None),
-    ],
+    mostly_slow(
+        [
+            (lambda text: not text.strip(), Refusal(400, "empty"), "the same function", ()),
+            (lambda text: len(text) > 300, Refusal(413, "too long"), "the same function", ()),
+            (lambda text: text == "gold", Refusal(400, "no gold"), "another function", ("one token",)),
+            (lambda text: not text.strip(), Refusal(500, "boom"), "another function", ("blank", "empty")),
+            (lambda text: "😀" in text, np.nan, "another function", ("emoji",)),
+            (lambda text: "3.14" in text, 0.0, "another function", ("digits",)),
+            (lambda text: True, np.nan, "another function", None),
+        ],
+        2,
+    ),
 )
 def test_texts_without_a_vector(
     passed: Checkpoint,

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from broken_copies import copy_of_packaged
+from some_rows import mostly_slow
 from tiny import tiny_bert
 
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
@@ -56,21 +57,23 @@ def said(declared: Declared, lengths: str = "spread", figures: dict[str, object]
     return found
 
 
-@pytest.mark.quick(3)
 @pytest.mark.parametrize(
     ("declared", "level", "words"),
-    [
-        (Declared(), "look", "no file says how they are to be compared"),
-        (Declared("cosine"), "look", "declares cosine"),
-        (Declared(is_served=True), "look", "an endpoint does not say"),
-        (Declared(normalises=True), "look", "modules.json declares Normalize"),
-        (Declared(card_normalises=True), "look", "model card normalises"),
-        (Declared("dot", card_normalises=True), "look", "model card normalises"),
-        (Declared("dot"), "ok", "declares the dot product"),
-        (Declared("dot_score"), "ok", "declares the dot product"),
-        (Declared("euclidean"), "ok", "declares the Euclidean distance"),
-        (Declared("manhattan"), "ok", "declares the Manhattan distance"),
-    ],
+    mostly_slow(
+        [
+            (Declared(), "look", "no file says how they are to be compared"),
+            (Declared("cosine"), "look", "declares cosine"),
+            (Declared(is_served=True), "look", "an endpoint does not say"),
+            (Declared(normalises=True), "look", "modules.json declares Normalize"),
+            (Declared(card_normalises=True), "look", "model card normalises"),
+            (Declared("dot", card_normalises=True), "look", "model card normalises"),
+            (Declared("dot"), "ok", "declares the dot product"),
+            (Declared("dot_score"), "ok", "declares the dot product"),
+            (Declared("euclidean"), "ok", "declares the Euclidean distance"),
+            (Declared("manhattan"), "ok", "declares the Manhattan distance"),
+        ],
+        3,
+    ),
     ids=str,
 )
 def test_what_is_declared_decides(declared: Declared, level: str, words: str) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from some_rows import mostly_slow
 
 from embaudit.checkpoint.card import front_matter
 from embaudit.checkpoint.files import read_object
@@ -30,8 +31,7 @@ READERS: dict[str, Callable[[Path], object]] = {
 DEEP = 100_000
 
 
-@pytest.mark.quick(2)
-@pytest.mark.parametrize("read", list(READERS.values()), ids=list(READERS))
+@pytest.mark.parametrize("read", mostly_slow(list(READERS.values()), 2), ids=list(READERS))
 def test_a_file_larger_than_any_such_file_is_named(read: Callable[[Path], object], tmp_path: Path) -> None:
     path = tmp_path / "large.json"
     with path.open("wb") as file:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hostile import NAMES
 from plausible import plausible_rows, stage_all
+from some_rows import mostly_slow
 
 from embaudit.cli.main import main
 
@@ -130,8 +131,9 @@ def ask(
     return run
 
 
-@pytest.mark.quick(1)
-@pytest.mark.parametrize("statements", [REACHING, CHANGING, SETTING], ids=["reaching", "changing", "setting"])
+@pytest.mark.parametrize(
+    "statements", mostly_slow([REACHING, CHANGING, SETTING], 1), ids=["reaching", "changing", "setting"]
+)
 def test_one_paragraph_and_nothing_reached_or_changed(
     ask: Callable[..., tuple[object, str]], statements: list[str], filled: Path, tmp_path: Path
 ) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from plausible import audit_record, expectation, measure_runs, plausible_rows
 from ready_warehouses import put_audit
+from some_rows import mostly_slow
 
 MAIN = [sys.executable, "-m", "embaudit"]
 # An account that does not exist.
@@ -58,38 +59,40 @@ def is_quiet(result: subprocess.CompletedProcess[str]) -> None:
 QUERY = "embaudit query 'SELECT range AS n FROM range(20000)' --format csv"
 
 
-@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     ("line", "code"),
-    [
-        (f"{QUERY} | head -1", 0),
-        ("embaudit --help >/dev/full", 2),
-        *(
-            pytest.param(line, code, marks=pytest.mark.slow)
-            for line, code in (
-                ("embaudit show | head -1", 0),
-                ("embaudit show nothing 2>&1 | true", 2),
-                ("embaudit gate latest --policy strict.toml | true", 1),
-                ("embaudit show <&- >&- 2>&-", 0),
-                ("embaudit show >/dev/full", 2),
-                # What is said about the work may be lost.
-                ("embaudit show nothing 2>/dev/full", 2),
-                ("embaudit show --full | true", 0),
-                ("embaudit list checkpoints | true", 0),
-                ("embaudit --help | true", 0),
-                ("embaudit audti 2>&1 | true", 2),
-                ("embaudit gate latest --policy strict.toml --json | head -1", 1),
-                ("embaudit show >&-", 0),
-                ("embaudit show 2>&-", 0),
-                ("embaudit show <&-", 0),
-                ("embaudit show nothing >&- 2>&-", 2),
-                ("embaudit gate latest --policy strict.toml >&- 2>&- <&-", 1),
-                (f"{QUERY} >/dev/full", 2),
-                ("embaudit gate latest --policy strict.toml >/dev/full", 2),
-                ("embaudit show 2>/dev/full", 0),
-            )
-        ),
-    ],
+    mostly_slow(
+        [
+            (f"{QUERY} | head -1", 0),
+            ("embaudit --help >/dev/full", 2),
+            *(
+                pytest.param(line, code, marks=pytest.mark.slow)
+                for line, code in (
+                    ("embaudit show | head -1", 0),
+                    ("embaudit show nothing 2>&1 | true", 2),
+                    ("embaudit gate latest --policy strict.toml | true", 1),
+                    ("embaudit show <&- >&- 2>&-", 0),
+                    ("embaudit show >/dev/full", 2),
+                    # What is said about the work may be lost.
+                    ("embaudit show nothing 2>/dev/full", 2),
+                    ("embaudit show --full | true", 0),
+                    ("embaudit list checkpoints | true", 0),
+                    ("embaudit --help | true", 0),
+                    ("embaudit audti 2>&1 | true", 2),
+                    ("embaudit gate latest --policy strict.toml --json | head -1", 1),
+                    ("embaudit show >&-", 0),
+                    ("embaudit show 2>&-", 0),
+                    ("embaudit show <&-", 0),
+                    ("embaudit show nothing >&- 2>&-", 2),
+                    ("embaudit gate latest --policy strict.toml >&- 2>&- <&-", 1),
+                    (f"{QUERY} >/dev/full", 2),
+                    ("embaudit gate latest --policy strict.toml >/dev/full", 2),
+                    ("embaudit show 2>/dev/full", 0),
+                )
+            ),
+        ],
+        1,
+    ),
 )
 def test_streams(line: str, code: int, environment: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "strict.toml").write_text('name = "strict"\n[require]\nprofiles = ["paper"]\n')
@@ -188,13 +191,12 @@ def test_a_user_without_an_account(as_nobody: list[str], home: str | None, tmp_p
     assert [path.name for path in tmp_path.iterdir()] == [".embaudit"]
 
 
-@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     "words",
     [
         ("ingest", "sts", "sample"),
         pytest.param(("audit", "packaged:all-MiniLM-L6-v2"), marks=pytest.mark.slow),
-        ("show",),
+        pytest.param(("show",), marks=pytest.mark.slow),
     ],
 )
 def test_a_current_folder_that_cannot_be_written(as_nobody: list[str], words: tuple[str, ...], tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from commands import CLI
+from some_rows import mostly_slow
 
 from embaudit.errors import ServerError, StorageError, UsageError
 from embaudit.server import temporary
@@ -232,15 +233,17 @@ def test_a_usable_proxy(value: str, no_proxies: pytest.MonkeyPatch) -> None:
     require_usable_proxies()
 
 
-@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     ("file", "text", "variable"),
-    [
-        (".env", "PREFECT_API_REQUEST_TIMEOUT=abc", {}),
-        pytest.param("prefect.toml", "nonsense = [", {}, marks=pytest.mark.slow),
-        pytest.param("prefect/profiles.toml", "nonsense = [", {}, marks=pytest.mark.slow),
-        ("unread", "", {"PREFECT_LOGGING_LEVEL": "LOUD"}),
-    ],
+    mostly_slow(
+        [
+            (".env", "PREFECT_API_REQUEST_TIMEOUT=abc", {}),
+            pytest.param("prefect.toml", "nonsense = [", {}, marks=pytest.mark.slow),
+            pytest.param("prefect/profiles.toml", "nonsense = [", {}, marks=pytest.mark.slow),
+            ("unread", "", {"PREFECT_LOGGING_LEVEL": "LOUD"}),
+        ],
+        1,
+    ),
 )
 def test_settings_that_prefect_cannot_read(tmp_path: Path, file: str, text: str, variable: dict[str, str]) -> None:
     (tmp_path / "prefect").mkdir()

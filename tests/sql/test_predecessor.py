@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from plausible import audit_record, measure_runs
 from ready_warehouses import put_audit
+from some_rows import mostly_slow
 
 from embaudit.warehouse.connect import open_reader
 
@@ -89,19 +90,21 @@ def test_a_failed_audit_is_neither(warehouse: Path) -> None:
     assert predecessors(warehouse) == {"a3": "a1"}
 
 
-@pytest.mark.quick(3)
 @pytest.mark.parametrize(
     "other",
-    [
-        {"settings": {"sticky": {"copies": 4}}},
-        {"settings": {"measures": ["sticky"]}},
-        {"settings": {"pooling": "cls"}},
-        {"settings": {"max_length": 64}},
-        {"seed": 1},
-        {"dtype": "bfloat16"},
-        {"corpus_id": "w2"},
-        {"version": 2},
-    ],
+    mostly_slow(
+        [
+            {"settings": {"sticky": {"copies": 4}}},
+            {"settings": {"measures": ["sticky"]}},
+            {"settings": {"pooling": "cls"}},
+            {"settings": {"max_length": 64}},
+            {"seed": 1},
+            {"dtype": "bfloat16"},
+            {"corpus_id": "w2"},
+            {"version": 2},
+        ],
+        3,
+    ),
 )
 def test_another_question_is_no_predecessor(warehouse: Path, other: dict[str, Any]) -> None:
     audited(warehouse, "a2", "c2", "owner/name", minutes=60, **other)

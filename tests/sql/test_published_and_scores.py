@@ -10,6 +10,7 @@ import pytest
 from plausible import audit_record, plausible_rows
 from plausible_sticky import U
 from ready_warehouses import put_audit
+from some_rows import mostly_slow
 from warehouse_rows import rows
 
 from embaudit.warehouse.connect import open_writer
@@ -152,24 +153,26 @@ def test_they_are_there_once_however_often_the_warehouse_is_opened(warehouse: Pa
 # ---- whose they are ----
 
 
-@pytest.mark.quick(4)
 @pytest.mark.parametrize(
     ("source", "expected"),
-    [
-        ("sentence-transformers/all-MiniLM-L6-v2", [("sentence-transformers/all-MiniLM-L6-v2", "id")]),
-        ("Sentence-Transformers/ALL-minilm-l6-v2@8b3219a9", [("sentence-transformers/all-MiniLM-L6-v2", "id")]),
-        ("packaged:all-MiniLM-L6-v2", [("sentence-transformers/all-MiniLM-L6-v2", "name")]),
-        ("/home/me/models/all-MiniLM-L6-v2", [("sentence-transformers/all-MiniLM-L6-v2", "name")]),
-        ("/home/me@work/models/E5-BASE-v2", [("intfloat/e5-base-v2", "name")]),
-        ("/cache/hub/models--intfloat--e5-base-v2/snapshots/0a1b2c", [("intfloat/e5-base-v2", "id")]),
-        ("google-bert/bert-base-uncased@main", [("bert-base-uncased", "name")]),
-        ("/models/bert-base-uncased", [("bert-base-uncased", "name")]),
-        # Another owner's checkpoint of the same name is another checkpoint.
-        ("someone/e5-base-v2", []),
-        ("/models/my-e5-base-v2", []),
-        ("/models/e5-base-v2/checkpoint-500", []),
-        ("packaged:tiny", []),
-    ],
+    mostly_slow(
+        [
+            ("sentence-transformers/all-MiniLM-L6-v2", [("sentence-transformers/all-MiniLM-L6-v2", "id")]),
+            ("Sentence-Transformers/ALL-minilm-l6-v2@8b3219a9", [("sentence-transformers/all-MiniLM-L6-v2", "id")]),
+            ("packaged:all-MiniLM-L6-v2", [("sentence-transformers/all-MiniLM-L6-v2", "name")]),
+            ("/home/me/models/all-MiniLM-L6-v2", [("sentence-transformers/all-MiniLM-L6-v2", "name")]),
+            ("/home/me@work/models/E5-BASE-v2", [("intfloat/e5-base-v2", "name")]),
+            ("/cache/hub/models--intfloat--e5-base-v2/snapshots/0a1b2c", [("intfloat/e5-base-v2", "id")]),
+            ("google-bert/bert-base-uncased@main", [("bert-base-uncased", "name")]),
+            ("/models/bert-base-uncased", [("bert-base-uncased", "name")]),
+            # Another owner's checkpoint of the same name is another checkpoint.
+            ("someone/e5-base-v2", []),
+            ("/models/my-e5-base-v2", []),
+            ("/models/e5-base-v2/checkpoint-500", []),
+            ("packaged:tiny", []),
+        ],
+        4,
+    ),
 )
 def test_a_published_name_is_found_by_id_or_by_its_last_part(
     warehouse: Path, source: str, expected: list[tuple[str, str]]

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from some_rows import mostly_slow
 
 from embaudit.corpora import load_corpus
 from embaudit.draw import Draw
@@ -115,8 +116,7 @@ READERS: list[tuple[Callable[[Path], str], tuple[str, ...], Callable[[str], Any]
 ]
 
 
-@pytest.mark.quick(3)
-@pytest.mark.parametrize(("made", "columns", "read"), READERS)
+@pytest.mark.parametrize(("made", "columns", "read"), mostly_slow(READERS, 3))
 def test_every_reader_notices_a_flipped_bit(
     tmp_path: Path, made: Callable[[Path], str], columns: tuple[str, ...], read: Callable[[str], Any]
 ) -> None:

@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from safetensors.numpy import save_file
+from some_rows import mostly_slow
 
 import embaudit
 from embaudit.stores.opened import open_store
@@ -292,8 +293,7 @@ def in_order(batches: list[RowBatch], dimension: int) -> dict[str | None, np.nda
     return {text: row for one in batches for text, row in zip(one.texts or (), one.vectors[dimension][1], strict=True)}
 
 
-@pytest.mark.quick(6)
-@pytest.mark.parametrize("keep", FORMS.values(), ids=FORMS)
+@pytest.mark.parametrize("keep", mostly_slow(FORMS.values(), 6), ids=FORMS)
 def test_an_index_is_judged_alike_wherever_it_is_kept(
     keep: Callable[[Path, Rows], Kept], tiny_index: Any, tmp_path: Path
 ) -> None:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from role_clients import Client, fail
+from some_rows import mostly_slow
 
 import embaudit
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
@@ -93,8 +94,7 @@ MIXED = {
 }
 
 
-@pytest.mark.quick(1)
-@pytest.mark.parametrize("mixed", MIXED)
+@pytest.mark.parametrize("mixed", mostly_slow(MIXED, 1))
 def test_rows_in_another_role_are_explained(prompted: Prompted, tmp_path: Path, mixed: str) -> None:
     most, others, said = MIXED[mixed]
     vectors = prompted.vectors[most].copy()

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from some_rows import mostly_slow
 
 import embaudit
 from embaudit.checkpoint import Encoder, TextKind
@@ -124,8 +125,7 @@ def _hardly_trained(ours: np.ndarray) -> np.ndarray:
     return (ours + 0.08 * noise / np.linalg.norm(noise, axis=1, keepdims=True)).astype(np.float32)
 
 
-@pytest.mark.quick(1)
-@pytest.mark.parametrize("how", ["another", "hardly trained", "mixed up", "noise"])
+@pytest.mark.parametrize("how", mostly_slow(["another", "hardly trained", "mixed up", "noise"], 1))
 def test_no_template_explains_a_foreign_index(how: str, tiny_index: Any, tmp_path: Path) -> None:
     rows = rows_of(tiny_index)
     ours = tiny_index.vectors[:ROWS]

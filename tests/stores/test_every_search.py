@@ -215,7 +215,6 @@ def test_every_setting_of_a_query_is_taken(opened: Opened) -> None:
             assert len(opened.search.find(QUERIES[0], K, {dial.name: value}, ()).ids) == K
 
 
-@pytest.mark.quick(2)
 def test_a_setting_changes_what_is_found(opened: Opened) -> None:
     """At its least, a search finds fewer rows than at its widest; asked in turn, it does so again."""
     for dial in opened.search.dials:
@@ -229,7 +228,6 @@ def test_a_setting_changes_what_is_found(opened: Opened) -> None:
             assert max(least[0], least[2]) < least[1] == 1
 
 
-@pytest.mark.quick(2)
 def test_a_filter_keeps_only_its_rows(opened: Opened) -> None:
     assert opened.search.takes_where == bool(opened.made.title)
     if not opened.made.title:
@@ -250,7 +248,6 @@ def test_a_filter_that_it_cannot_take_is_refused(opened: Opened) -> None:
             opened.search.find(QUERIES[0], K, {}, [(opened.made.refused, "x")])
 
 
-@pytest.mark.quick(2)
 def test_its_report_says_so(opened: Opened) -> None:
     made = opened.made
     where = {made.title: TITLES[1]} if made.title else None

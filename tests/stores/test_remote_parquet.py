@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from s3_server import SECRET, Bucket
+from some_rows import mostly_slow
 
 from embaudit.errors import CorpusError, UsageError
 from embaudit.stores.opened import open_store
@@ -62,8 +63,7 @@ def test_a_file_that_is_written_again_meanwhile_is_named(bucket: Bucket) -> None
         list(store.batches())
 
 
-@pytest.mark.quick(1)
-@pytest.mark.parametrize("name", ["missing.parquet", "nothing-here", "damaged.parquet"])
+@pytest.mark.parametrize("name", mostly_slow(["missing.parquet", "nothing-here", "damaged.parquet"], 1))
 def test_what_is_not_there_or_damaged_is_named_without_secrets(name: str, bucket: Bucket) -> None:
     bucket.store().pipe(f"{bucket.address.removeprefix('s3://')}/damaged.parquet", parquet(slice(None))[:500])
 

@@ -14,6 +14,7 @@ import torch
 import transformers as t
 from checkpoint_folders import save, save_tiny, tensors_of
 from click.testing import CliRunner, Result
+from some_rows import mostly_slow
 from tiny_families import TINY, build, representatives_first
 
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
@@ -56,7 +57,6 @@ def left_in(folder: Path) -> list[str]:
 
 
 # Other layouts of W_q, and shared layers, are those of the next test or have a name here.
-@pytest.mark.quick(4)
 @representatives_first(SUPPORTED, also=["albert, groups", "mpnet", "modernbert", "qwen3"])
 def test_what_is_written_gives_the_vectors_of_the_context_manager_and_differs_in_named_tensors_only(
     name: str, tmp_path: Path
@@ -81,18 +81,20 @@ def test_what_is_written_gives_the_vectors_of_the_context_manager_and_differs_in
     assert old == new
 
 
-@pytest.mark.quick(3)
 @pytest.mark.parametrize(
     ("saved_as", "stored"),
-    [
-        (lambda: t.BertForMaskedLM(build("bert").config), "bert.encoder.layer.0.attention.self.query.weight"),
-        (lambda: t.T5Model(build("t5").config), "encoder.block.0.layer.0.SelfAttention.q.weight"),
-        (lambda: t.Qwen3ForCausalLM(build("qwen3").config), "model.layers.0.self_attn.q_norm.weight"),
-        (lambda: t.GPT2LMHeadModel(build("gpt2").config), "transformer.h.0.attn.c_attn.weight"),
-        (lambda: build("nomic_bert"), "encoder.layers.0.attn.Wqkv.weight"),
-        (lambda: build("gte"), "encoder.layer.0.attention.qkv_proj.bias"),
-        (lambda: build("jina_embeddings_v3"), "encoder.layers.1.mixer.Wqkv.weight"),
-    ],
+    mostly_slow(
+        [
+            (lambda: t.BertForMaskedLM(build("bert").config), "bert.encoder.layer.0.attention.self.query.weight"),
+            (lambda: t.T5Model(build("t5").config), "encoder.block.0.layer.0.SelfAttention.q.weight"),
+            (lambda: t.Qwen3ForCausalLM(build("qwen3").config), "model.layers.0.self_attn.q_norm.weight"),
+            (lambda: t.GPT2LMHeadModel(build("gpt2").config), "transformer.h.0.attn.c_attn.weight"),
+            (lambda: build("nomic_bert"), "encoder.layers.0.attn.Wqkv.weight"),
+            (lambda: build("gte"), "encoder.layer.0.attention.qkv_proj.bias"),
+            (lambda: build("jina_embeddings_v3"), "encoder.layers.1.mixer.Wqkv.weight"),
+        ],
+        3,
+    ),
 )
 def test_names_and_layouts_are_those_of_the_source(saved_as: Any, stored: str, tmp_path: Path) -> None:
     torch.manual_seed(5)

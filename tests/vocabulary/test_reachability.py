@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from some_rows import mostly_slow
 from tokenizers import Tokenizer
 from tokenizers.models import WordPiece
 from tokenizers.pre_tokenizers import BertPreTokenizer
@@ -36,17 +37,19 @@ def unreached(entries: list[TokenEntry]) -> list[TokenEntry]:
     return [entry for entry in entries if not entry.is_reachable]
 
 
-@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     ("name", "count"),
-    [
-        ("minilm", 29_191),
-        ("gpt2", 50_244),
-        pytest.param("roberta-base", 50_248, marks=pytest.mark.slow),
-        ("t5-small", 32_098),
-        pytest.param("albert", 29_994, marks=pytest.mark.slow),
-        pytest.param("clip", 49_257, marks=pytest.mark.slow),
-    ],
+    mostly_slow(
+        [
+            ("minilm", 29_191),
+            ("gpt2", 50_244),
+            pytest.param("roberta-base", 50_248, marks=pytest.mark.slow),
+            ("t5-small", 32_098),
+            pytest.param("albert", 29_994, marks=pytest.mark.slow),
+            pytest.param("clip", 49_257, marks=pytest.mark.slow),
+        ],
+        1,
+    ),
 )
 def test_reachable_ids_of_real_vocabularies(real_vocabulary: Read, name: str, count: int) -> None:
     assert sum(entry.is_reachable for entry in real_vocabulary(name)) == count

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from some_rows import mostly_slow
 
 from embaudit.errors import StorageError, WarehouseError
 from embaudit.warehouse import connect
@@ -372,8 +373,7 @@ def test_a_failure_while_it_is_created_leaves_nothing(no_warehouse: Path, monkey
     assert list(no_warehouse.parent.iterdir()) == []
 
 
-@pytest.mark.quick(1)
-@pytest.mark.parametrize("quicker", [True, False])
+@pytest.mark.parametrize("quicker", mostly_slow([True, False], 1))
 def test_without_a_hard_link_it_appears_or_another_one_stays(
     no_warehouse: Path, filled: Path, monkeypatch: pytest.MonkeyPatch, quicker: bool
 ) -> None:
@@ -435,8 +435,9 @@ except KeyboardInterrupt:
         assert connection.execute("SELECT count(*) FROM audit_corpus").fetchall() == [(1,)]
 
 
-@pytest.mark.quick(1)
-@pytest.mark.parametrize(("given", "kept_to"), [("1", 1), ("3,1", 3), ("", None), ("0", None), ("many", None)])
+@pytest.mark.parametrize(
+    ("given", "kept_to"), mostly_slow([("1", 1), ("3,1", 3), ("", None), ("0", None), ("many", None)], 1)
+)
 def test_the_number_of_threads_that_was_asked_for_is_kept_to(
     given: str, kept_to: int | None, empty_warehouse: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

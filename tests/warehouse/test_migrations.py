@@ -13,6 +13,7 @@ import duckdb
 import pytest
 from made_up_migrations import BROKEN, FIRST, NEWEST, SECOND, VIEWS, a_program_with, the_next_program
 from plausible import audit_record, expectation, measure_runs
+from some_rows import mostly_slow
 from warehouse_rows import rows
 
 from embaudit.errors import WarehouseError
@@ -316,8 +317,7 @@ def test_a_warehouse_from_before_the_release_keeps_every_row(published_warehouse
     assert recorded(published_warehouse)[-1] == on_record()[-1]
 
 
-@pytest.mark.quick(1)
-@pytest.mark.parametrize("limit", [None, 300])
+@pytest.mark.parametrize("limit", mostly_slow([None, 300], 1))
 def test_what_was_asked_of_the_search_moves_to_its_measure(published_warehouse: Path, limit: int | None) -> None:
     """An audit of before and one of now that were asked the same are one question."""
     asked = "SELECT measure, question FROM latest_result ORDER BY ALL"
@@ -346,15 +346,17 @@ def test_one_that_lacks_the_last_of_these_migrations_is_refused(published_wareho
     assert by_table(published_warehouse) == before
 
 
-@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     ("change", "lost"),
-    [
-        ("DROP TABLE geometry_dimension", "geometry_dimension"),
-        pytest.param("ALTER TABLE geometry DROP COLUMN rankme_low", "geometry", marks=pytest.mark.slow),
-        # A column that is never null in new rows.
-        ("ALTER TABLE sticky_summary DROP COLUMN u", "sticky_summary"),
-    ],
+    mostly_slow(
+        [
+            ("DROP TABLE geometry_dimension", "geometry_dimension"),
+            pytest.param("ALTER TABLE geometry DROP COLUMN rankme_low", "geometry", marks=pytest.mark.slow),
+            # A column that is never null in new rows.
+            ("ALTER TABLE sticky_summary DROP COLUMN u", "sticky_summary"),
+        ],
+        1,
+    ),
 )
 def test_what_a_warehouse_lacks_is_added(published_warehouse: Path, change: str, lost: str) -> None:
     with duckdb.connect(str(published_warehouse)) as connection:
@@ -370,17 +372,19 @@ def test_what_a_warehouse_lacks_is_added(published_warehouse: Path, change: str,
         connection.execute("FROM leaderboard").fetchall()
 
 
-@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     ("change", "why"),
-    [
-        ("ALTER TABLE verdict ALTER COLUMN line TYPE INTEGER USING 1", "line is INTEGER and not VARCHAR"),
-        ("DROP TABLE verdict; CREATE TABLE verdict (line VARCHAR)", "it has no column audit_id"),
-        (
-            "DROP TABLE verdict; CREATE TABLE verdict (audit_id VARCHAR, kind VARCHAR, mine INTEGER NOT NULL)",
-            "mine must not be null, and is not declared",
-        ),
-    ],
+    mostly_slow(
+        [
+            ("ALTER TABLE verdict ALTER COLUMN line TYPE INTEGER USING 1", "line is INTEGER and not VARCHAR"),
+            ("DROP TABLE verdict; CREATE TABLE verdict (line VARCHAR)", "it has no column audit_id"),
+            (
+                "DROP TABLE verdict; CREATE TABLE verdict (audit_id VARCHAR, kind VARCHAR, mine INTEGER NOT NULL)",
+                "mine must not be null, and is not declared",
+            ),
+        ],
+        1,
+    ),
 )
 def test_a_table_that_cannot_take_the_rows_is_left_alone(empty_warehouse: Path, change: str, why: str) -> None:
     with duckdb.connect(str(empty_warehouse)) as connection:

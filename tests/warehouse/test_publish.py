@@ -13,6 +13,7 @@ import duckdb
 import pytest
 from plausible import audit_record, expectation, measure_runs, plausible_rows, stage_all
 from ready_warehouses import put_audit
+from some_rows import mostly_slow
 from warehouse_rows import rows
 
 from embaudit.errors import StorageError, WarehouseError
@@ -259,8 +260,9 @@ def test_shards_are_joined(warehouse: Path, tmp_path: Path) -> None:
     assert len(rows(warehouse, "SELECT DISTINCT first, second FROM socm_pair")) == 6
 
 
-@pytest.mark.quick(2)
-@pytest.mark.parametrize("folder", ["a[1]", "team=nlp/audit_id=x", "a*b", "who?", "it's ö 'quoted'", "%s $1"])
+@pytest.mark.parametrize(
+    "folder", mostly_slow(["a[1]", "team=nlp/audit_id=x", "a*b", "who?", "it's ö 'quoted'", "%s $1"], 2)
+)
 def test_odd_folder_names_are_only_names(warehouse: Path, tmp_path: Path, folder: str) -> None:
     def two_tables(checkpoint: str) -> dict[str, list[dict[str, Any]]]:
         return {name: plausible_rows(checkpoint)[name] for name in ("checkpoint", "socm_pair")}

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 from index_library import Library, named
+from some_rows import mostly_slow
 from tiny import tiny_bert
 
 from embaudit.checkpoint import Encoder, LoadOptions, TextKind, load_checkpoint
 
 
-@pytest.mark.quick(1)
-@pytest.mark.parametrize(("before", "tonight"), [("document", "text"), ("text", "document")])
+@pytest.mark.parametrize(("before", "tonight"), mostly_slow([("document", "text"), ("text", "document")], 1))
 def test_rows_of_a_night_in_another_role_are_red(tmp_path: Path, before: TextKind, tonight: TextKind) -> None:
     folder = tiny_bert(tmp_path / "model")
     settings = folder / "config_sentence_transformers.json"

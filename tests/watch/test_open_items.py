@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 from plausible import audit_record, plausible_rows
 from ready_warehouses import put_audit
+from some_rows import mostly_slow
 from test_watch_flow import SETTINGS, Put, Watcher, watcher  # noqa: F401  (a fixture)
 
 from embaudit.address import warehouse_at
@@ -67,15 +68,17 @@ def test_one_rule_is_accepted_and_the_rest_stays_open(warehouse: Path) -> None:
     assert still_open(warehouse) == [str(item) for item in others]
 
 
-@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     ("words", "said"),
-    [
-        (("owner/y", "--reason", "r"), "has no audit 'owner/y'"),
-        (("a1", "--reason", "r"), "Nothing is open for a1"),
-        (("owner/x", "no such rule", "--reason", "r"), "Nothing called 'no such rule' is open"),
-        (("owner/x",), "--reason"),
-    ],
+    mostly_slow(
+        [
+            (("owner/y", "--reason", "r"), "has no audit 'owner/y'"),
+            (("a1", "--reason", "r"), "Nothing is open for a1"),
+            (("owner/x", "no such rule", "--reason", "r"), "Nothing called 'no such rule' is open"),
+            (("owner/x",), "--reason"),
+        ],
+        1,
+    ),
 )
 def test_what_cannot_be_accepted_is_said(warehouse: Path, words: tuple[str, ...], said: str) -> None:
     before = still_open(warehouse)
