@@ -19,7 +19,7 @@ from embaudit.document import Page, Section, Table
 from embaudit.finding import Finding
 
 FILE = Path(__file__).with_name("told.txt")
-QUOTED = re.compile(r"“[^”]*”|‘[^’]*’|(?<!\w)'(?:[^'\\]|\\.)*'(?!\w)|\"[^\"]*\"|`[^`]*`")
+QUOTED = re.compile(r"“[^”]*”|‘[^’]*’|(?<!\w)'(?:[^'\\]|\\.)*'(?!\w)|\"[^\"]*\"")
 PLACE = re.compile(r"(?:\w+:/)?(?<![\w.)])/[\w./\[\]~-]+")
 NUMBER = re.compile(r"[−+-]?(?:\d[\d,.]*\d|\d|\.\d+)(?:e[−+-]?\d+)?(?:st|nd|rd|th)?\b")
 SEVERAL = re.compile(r"#(?:,? (?:and |to )?#)+|# \[#\]|about(?= the time)|# times(?= the time)")

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import redirect_stdout
 from datetime import date
 
-from told_before import unread
+from told_before import QUOTED, unread
 
 from embaudit.checking.check import CheckReport
 from embaudit.comparisons.report import Report
@@ -129,7 +129,7 @@ def faults_of_table(table: Table) -> Iterator[str]:
 
 def wrong_in(text: str, column: Column | None = None) -> list[str]:
     """What is wrong with a text; what is quoted in it is not ours."""
-    ours = re.sub(r"'[^']*'|\"[^\"]*\"|“[^”]*”|`[^`]*`", "‹›", text) if column is None or not column.is_prose else ""
+    ours = QUOTED.sub("‹›", text) if column is None or not column.is_prose else ""
     number = text if column is not None and column.is_number else ours
     return [f"{what}: {text!r}" for what, sign in WRONG.items() if sign.search(ours) or sign.search(number)]
 

@@ -7,10 +7,10 @@ import re
 # Beside options, a command's arguments are NAMES, quoted, names-with-hyphens or words with a sign in them: of "embaudit
 # why says where", only the first two are typed.
 VALUE = r"(?:[A-Z]+\b|'[^']*'|[^\s,;()]*[/.=:][^\s,;()]*[^\s,;.:()]|[a-z]*\d[\w.]*)"
-ARGUMENT = rf"(?:--[a-z][a-z-]* (?:standard|paper|probes|quick|all)\b|--?[\w.=/-]+|[a-z]+-[a-z-]+|{VALUE})"
+ARGUMENT = rf"(?:--?[\w.=/-]+|[a-z]+-[a-z-]+|{VALUE})"
 TYPED = re.compile(
     rf"`[^`]+`|\bembaudit (?:query [a-z-]+|[a-z][a-z-]*)(?: {ARGUMENT})*|"
-    rf"(?<![\w-])--[a-z][a-z-]*(?:[ =]{VALUE}| all\b)?"
+    rf"(?<![\w-])--[a-z][a-z-]*(?:[ =]{VALUE})?"
 )
 
 

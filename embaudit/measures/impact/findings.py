@@ -22,7 +22,7 @@ OF_A_PART = {
 # Two points are the difference between good checkpoints; five are a generation of checkpoints.
 LOOK, PROBLEM = 0.02, 0.05
 COMPARED_WITH = ("clean", "ordinary")
-TOO_FEW = "There are too few items for an interval.", "Use more of them: --documents all --queries all"
+TOO_FEW = "There are too few items for an interval.", "Use more of them: `--documents all --queries all`"
 TAKEN_AWAY = (
     "Broken extraction, or anyone who can put such tokens into your texts, costs you that much.",
     "embaudit screen FILE",

@@ -135,6 +135,6 @@ def _miss_rate(summary: dict[str, Any]) -> Finding:
         **unless_ok(
             level,
             "Bad tokens may be missing from the shortlist.",
-            "embaudit audit CHECKPOINT --profile standard (or --set sticky.exhaustive=true)",
+            "`embaudit audit CHECKPOINT --profile standard` (or `--set sticky.exhaustive=true`)",
         ),
     )
