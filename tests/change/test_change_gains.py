@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy
+from some_rows import mostly_slow
 
 from embaudit.comparisons.change.cut_off import cut_off_findings, measure_cut_off
 from embaudit.comparisons.change.gains import Beside, gain_findings
@@ -47,22 +48,25 @@ GAIN, SAME, LOSS, LARGE_LOSS = (LOW, HIGH), (MIDDLE, MIDDLE * 1.001), (MIDDLE * 
 
 @pytest.mark.parametrize(
     ("given", "sample", "levels"),
-    [
-        ((), (SAME,), {"lost_on_sample": "ok"}),
-        ((), (LOSS,), {"lost_on_sample": "look"}),
-        # A large loss on one data set alone convicts nobody.
-        ((), (LARGE_LOSS,), {"lost_on_sample": "look"}),
-        ((), (LARGE_LOSS, SAME), {"lost_on_sample": "look"}),
-        ((), (LARGE_LOSS, LARGE_LOSS), {"lost_on_sample": "problem"}),
-        # With a gain where it counts, it is a trade.
-        ((GAIN,), (LARGE_LOSS, LARGE_LOSS), {"gained_on_data": "ok", "lost_on_sample": "look"}),
-        ((SAME,), (LARGE_LOSS, LARGE_LOSS), {"gained_on_data": "look", "lost_on_sample": "problem"}),
-        ((GAIN,), (SAME,), {"gained_on_data": "ok", "lost_on_sample": "ok"}),
-        ((GAIN, LOSS), (SAME,), {"gained_on_data": "look", "lost_on_sample": "ok"}),
-        ((LOSS,), (SAME,), {"gained_on_data": "look", "lost_on_sample": "ok"}),
-        ((LARGE_LOSS,), (SAME,), {"gained_on_data": "problem", "lost_on_sample": "ok"}),
-        ((LARGE_LOSS, SAME), (SAME,), {"gained_on_data": "look", "lost_on_sample": "ok"}),
-    ],
+    mostly_slow(
+        [
+            ((), (SAME,), {"lost_on_sample": "ok"}),
+            ((), (LOSS,), {"lost_on_sample": "look"}),
+            # A large loss on one data set alone convicts nobody.
+            ((), (LARGE_LOSS,), {"lost_on_sample": "look"}),
+            ((), (LARGE_LOSS, SAME), {"lost_on_sample": "look"}),
+            ((), (LARGE_LOSS, LARGE_LOSS), {"lost_on_sample": "problem"}),
+            # With a gain where it counts, it is a trade.
+            ((GAIN,), (LARGE_LOSS, LARGE_LOSS), {"gained_on_data": "ok", "lost_on_sample": "look"}),
+            ((SAME,), (LARGE_LOSS, LARGE_LOSS), {"gained_on_data": "look", "lost_on_sample": "problem"}),
+            ((GAIN,), (SAME,), {"gained_on_data": "ok", "lost_on_sample": "ok"}),
+            ((GAIN, LOSS), (SAME,), {"gained_on_data": "look", "lost_on_sample": "ok"}),
+            ((LOSS,), (SAME,), {"gained_on_data": "look", "lost_on_sample": "ok"}),
+            ((LARGE_LOSS,), (SAME,), {"gained_on_data": "problem", "lost_on_sample": "ok"}),
+            ((LARGE_LOSS, SAME), (SAME,), {"gained_on_data": "look", "lost_on_sample": "ok"}),
+        ],
+        7,
+    ),
 )
 def test_levels(
     given: tuple[tuple[float, float], ...], sample: tuple[tuple[float, float], ...], levels: dict[str, str]

@@ -9,6 +9,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+from some_rows import mostly_slow
 from tiny import tiny_bert
 from told_in_full import assert_told
 
@@ -71,7 +72,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tiny_bert(tmp_path_factory.mktemp("told") / "tiny")
 
 
-@pytest.mark.parametrize("name", MATERIAL)
+@pytest.mark.parametrize("name", mostly_slow(MATERIAL, 2))
 def test_a_check_on_other_material_is_told(name: str, folder: Path) -> None:
     assert_told(check(str(folder), OPTIONS, MATERIAL[name]))
 

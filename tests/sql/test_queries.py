@@ -13,6 +13,7 @@ from plausible import audit_record, plausible_rows
 from plausible_socm import TRACES, socm_pairs
 from plausible_sticky import CONTROL_SLOPE, SLOPES
 from ready_warehouses import put_audit
+from some_rows import mostly_slow
 
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.query import named_queries
@@ -63,7 +64,7 @@ def test_every_file_says_in_its_first_line_what_it_is(folder: str) -> None:
         assert head.rstrip()[-1] in (".?" if folder != "queries" else "?"), file.name
 
 
-@pytest.mark.parametrize("has_rows", [True, False])
+@pytest.mark.parametrize("has_rows", mostly_slow([True, False], 1))
 def test_every_query_and_view_answers_with_and_without_audits(filled: Path, empty_once: Path, has_rows: bool) -> None:
     with open_reader(filled if has_rows else empty_once) as connection:
         for name, query in named_queries().items():

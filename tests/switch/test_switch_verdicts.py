@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+from some_rows import mostly_slow
 
 from embaudit.chart import Chart
 from embaudit.comparisons.switch.cut_offs import ScaledPairs, default_cut_off, transfer, transfer_cut_offs
@@ -72,7 +73,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("judged", [True, False])
+@pytest.mark.parametrize("judged", mostly_slow([True, False], 1))
 @pytest.mark.parametrize("verdict", CASES)
 def test_a_verdict_from_vectors_that_call_for_it(verdict: str, judged: bool) -> None:
     report = reported(CASES[verdict], judged=judged)
