@@ -13,6 +13,10 @@ from embaudit.finding import Finding
 
 # A verdict on other findings, and a note on how a store is read.
 SUMS_UP = ("verdict", "how_it_is_read")
+# What nobody can give: a look inside a service, a base of the same architecture, mean pooling, states between layers,
+# more rows of a vocabulary, a limit that can be tried in seconds, larger layers, more sentences in twelve languages.
+CANNOT_BE_GIVEN = ("inside", "weights_changed", "thrown_away", "lost_in_layer", "vocabulary_fit", "tail")
+CANNOT_BE_GIVEN += ("untrained_layers", "retrieval")
 _plain_init = Finding.__init__
 _plain_table = Table.__init__
 _plain_error = EmbauditError.__init__
@@ -31,9 +35,10 @@ def _checked_init(self: Finding, *given: Any, **named: Any) -> None:
     assert self.sentence, f"no sentence: {self}"
     if _is_of_a_report(sys._getframe(1)):
         assert self.name, f"no rule's name: {self}"
-        # What is wrong is said with what to do about it.
-        is_wrong = self.level in ("problem", "look") and self.name not in SUMS_UP
-        assert self.advice or not is_wrong, f"nothing to do: {self}"
+        # What is wrong is said with what to do about it, and what could not be told with what to give.
+        is_open = self.level != "ok" and self.name not in SUMS_UP
+        is_known = self.level == "not measured" and self.name in CANNOT_BE_GIVEN
+        assert self.advice or is_known or not is_open, f"nothing to do: {self}"
     # Of its end, the class takes care (embaudit/sentences.py).
     assert not self.meaning or " " in self.meaning, f"no sentence: {self}"
     # Arguments in other places: a rule's name where advice should be, a command where a name should be.

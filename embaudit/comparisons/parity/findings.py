@@ -189,6 +189,7 @@ def finding_of_asking(asked: AskedOtherwise) -> Finding:
             "not measured",
             f"Whether a text asked {asked.how} gets the vector that it gets alone could not be told: none has a vector "
             "that can be compared.",
+            advice="Look first at what is said of texts that are asked alone.",
             name=name,
         )
     is_rounding = difference.worst <= asked.rounding or rounds_as_half(difference.distances)

@@ -189,7 +189,7 @@ def compare_with(
             in_roles = explain_roles(checkpoint, texts, differing, vectors, explanation)
         except Exception as error:  # a model of a stranger, used as nobody uses it, may raise anything
             reason = f"The search for the reason failed: {one_line(error)}"
-            failed = (Finding("not measured", reason, name="explanation"),)
+            failed = (Finding("not measured", reason, advice="Report it, with the names of both.", name="explanation"),)
     one_tells = tuple(told_by_one(known, other, [_by_text(texts, answers) for answers in (ours, theirs)]))
     progress("pairs and queries")
     corpora = tuple(compare_on(material, known, other))

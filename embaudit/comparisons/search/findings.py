@@ -28,6 +28,7 @@ ALIKE = 0.01
 # Ids that a sentence names.
 NAMED = 5
 FEW_ROWS = 11
+LARGER = "Look at a larger part of what it will hold."
 # What ``SearchReport.queries`` is before anything is asked, and if nothing can be.
 NO_QUERIES = (0, "none")
 # Times the present time of a query.
@@ -73,10 +74,14 @@ def _cannot(report: SearchReport) -> Iterator[Finding]:
             "no_search",
         )
     elif profile is not None and not profile.dimensions:
-        yield Finding("not measured", f"{store.shown} has no row with a vector.", name="no_vectors")
+        sentence = f"{store.shown} has no row with a vector."
+        yield Finding("not measured", sentence, advice="Fill it again.", name="no_vectors")
     elif report.search is not None and not report.search.metric:
         yield Finding(
-            "not measured", f"{store.shown} does not say what it ranks by, or by what nobody else does.", name="metric"
+            "not measured",
+            f"{store.shown} does not say what it ranks by, or by what nobody else does.",
+            advice="Make the index with a metric that it names: cosine, inner product or squared distance.",
+            name="metric",
         )
     elif profile is not None and report.queries[1].endswith("dimensions"):
         whose = f" of {report.function}" if report.function else ""
@@ -100,14 +105,15 @@ def _cannot(report: SearchReport) -> Iterator[Finding]:
             "not measured",
             f"No query has a row to be found in {store.shown}: a stored vector that asks leaves itself out.",
             "With so few rows there is nothing to compare.",
-            name="few_rows",
+            LARGER,
+            "few_rows",
             value=float(report.plain.rows),
         )
     elif profile is not None and profile.rows < FEW_ROWS:
         yield Finding(
             "look",
             f"{store.shown} has {profile.rows:,} rows: of so few, the first ten say little.",
-            advice="Look at a larger part of what it will hold.",
+            advice=LARGER,
             name="few_rows",
             value=float(profile.rows),
         )
@@ -281,7 +287,9 @@ def _filter(report: SearchReport, is_filtered: bool) -> Iterator[Finding]:
         yield Finding(
             "not measured",
             f"{report.store.shown} cannot be asked with a filter: an application filters what it gives.",
-            name="filter",
+            "Of the ten that it gives, those that the filter takes away are not replaced.",
+            "Leave out --where, and ask for more than ten in the application.",
+            "filter",
         )
         return
     one = report.filtered

@@ -117,7 +117,8 @@ def limit_findings(function: EmbeddingFunction, documents: Sequence[str] = ()) -
     cut = find_cut(function, "document")
     if cut is None:
         sentence = f"Where long texts are cut could not be told: the last words of {SHORTEST} do not move a vector."
-        return [Finding("not measured", sentence, name="tail")]
+        advice = "Look first at what else is said: does a text decide on its vector?"
+        return [Finding("not measured", sentence, advice=advice, name="tail")]
     return [_of_documents(cut, documents), *_of_queries(function, cut)]
 
 

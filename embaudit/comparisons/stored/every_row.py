@@ -16,7 +16,7 @@ import numpy as np
 from embaudit.comparisons.stored.against import Against
 from embaudit.comparisons.stored.encode import encode_elsewhere, encode_rows
 from embaudit.comparisons.stored.found_rows import FoundRows, Row, name_of_comparison
-from embaudit.comparisons.stored.sample import EXACT
+from embaudit.comparisons.stored.sample import EXACT, LOOK_FIRST
 from embaudit.errors import EmbauditError, StorageError, UsageError
 from embaudit.files import replace_atomically
 from embaudit.finding import Finding
@@ -72,7 +72,8 @@ class ForeignRows:
                 "not measured",
                 f"No row was compared: the {self.kind} gives a vector of no row's text.",
                 "Nothing is said of any row.",
-                name="foreign_rows",
+                LOOK_FIRST.format(self.kind),
+                "foreign_rows",
             )
         elif self.is_whole:
             every = f"Every one of {self.compared:,} rows" if self.compared > 1 else "The one row"
@@ -84,7 +85,8 @@ class ForeignRows:
             )
         if not self.is_whole and not self.count:
             where = f"after row {self.read:,}" if self.read else "before the first row"
-            yield Finding("not measured", f"It was interrupted {where}.", name="interrupted")
+            advice = "Run the same command again."
+            yield Finding("not measured", f"It was interrupted {where}.", advice=advice, name="interrupted")
 
     def as_json(self) -> dict[str, Any]:
         return {

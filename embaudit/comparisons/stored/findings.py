@@ -10,7 +10,7 @@ from embaudit.comparisons.parity.compare import HALF, SAME
 from embaudit.comparisons.stored.against import Against, is_other_length
 from embaudit.comparisons.stored.alone import Alone
 from embaudit.comparisons.stored.neighbours import COPY, FEWEST_ROWS
-from embaudit.comparisons.stored.sample import EXACT, label
+from embaudit.comparisons.stored.sample import EXACT, LOOK_FIRST, label
 from embaudit.finding import Finding, interval
 from embaudit.shown import quoted
 from embaudit.stores.store import Store
@@ -253,7 +253,7 @@ def findings_against(alone: Alone, against: Against) -> Iterator[Finding]:
             f"The {against.kind} gives none of {len(against.rows):,} texts of a sample a vector, so no row can be "
             "compared.",
             "What is said here is of the stored vectors alone.",
-            f"Look at the {against.kind} first: embaudit check says what it does with texts.",
+            LOOK_FIRST.format(against.kind),
             "no_texts",
         )
         return

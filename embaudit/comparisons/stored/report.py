@@ -269,7 +269,8 @@ def _without_texts(index: Store, alone: Alone, function: EmbeddingFunction) -> l
                 f"No row of {index.shown} has a text and a vector that can be compared; it has {usual:,} dimensions, "
                 f"{fits} the {function.kind}'s {own:,}.",
                 "What is said here is of the vectors alone.",
-                name="no_texts",
+                "Export it again, every row with its text; or give the texts: --texts FILE",
+                "no_texts",
             )
         ]
     return [

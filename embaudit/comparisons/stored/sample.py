@@ -11,6 +11,8 @@ from embaudit.stores.store import RowBatch, Store
 
 # Behind a number of rows that is no estimate.
 EXACT = ": exact, since each was encoded again"
+# Where it gives texts no vectors.
+LOOK_FIRST = "Look at the {} first: embaudit check says what it does with texts."
 
 
 @dataclass(frozen=True)

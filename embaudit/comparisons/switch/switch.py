@@ -23,7 +23,7 @@ from embaudit.finding import Finding, Level
 from embaudit.functions.function import EmbeddingFunction
 from embaudit.functions.object.named import is_named_object
 from embaudit.measures.quality.golden import GoldenChanges
-from embaudit.measures.quality.material import ScoredPairs
+from embaudit.measures.quality.material import MEND, ScoredPairs
 
 Progress = Callable[[str], None]
 ROWS = 1_000_000
@@ -199,7 +199,7 @@ def switch_functions(
     more = [
         say.cost_finding(cost),
         *say.role_findings((old, new), [one for one in searches if not one.asks_itself]),
-        *(Finding("not measured", f"Not used: {what}.", name="material") for what in missing),
+        *(Finding("not measured", f"Not used: {what}.", advice=MEND, name="material") for what in missing),
     ]
     if _is_one(old, new):
         more.append(

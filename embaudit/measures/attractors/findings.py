@@ -20,6 +20,13 @@ UNCLEAR = 0.15
 EVERYWHERE = 0.25
 # Skewness, and its interval; it must exceed that of TF-IDF, too, since some collections have such texts. 1.1 for both.
 SKEWED = 2.0
+# Where there are too few queries or documents to tell.
+MORE = "Audit with a larger collection: --corpus retrieval=FOLDER"
+TOO_FEW = ("One query more or less would say otherwise.", MORE)
+IN_THE_WAY = (
+    "Navigation, notices and placeholders that stand in an index take the place of answers.",
+    "Remove such texts before they are encoded (embaudit query attractors lists the kinds).",
+)
 # Of a text in a sentence.
 SHOWN = 60
 
@@ -34,7 +41,8 @@ def findings(rows: Rows, settings: AttractorsSettings) -> Iterator[Finding]:
 def _junk(row: Row, kinds: list[Row]) -> Finding:
     name = "junk"
     if row["clean_high"] is None:
-        return Finding("not measured", f"Whether texts without content come up is not known: {_few(row)}.", name=name)
+        sentence = f"Whether texts without content come up is not known: {_few(row)}."
+        return Finding("not measured", sentence, advice=MORE, name=name)
     # The share of queries that are not clean, and its interval.
     share, low, high = (1 - row[end] for end in ("clean", "clean_high", "clean_low"))
     level: Level = "look" if low > JUNK else "ok" if high <= UNCLEAR else "not measured"
@@ -52,11 +60,7 @@ def _junk(row: Row, kinds: list[Row]) -> Finding:
         value=share,
         low=low,
         high=high,
-        **unless_ok(
-            "ok" if level == "not measured" else level,
-            "Navigation, notices and placeholders that stand in an index take the place of answers.",
-            "Remove such texts before they are encoded (embaudit query attractors lists the kinds).",
-        ),
+        **unless_ok(level, *(TOO_FEW if level == "not measured" else IN_THE_WAY)),
     )
 
 
@@ -67,7 +71,7 @@ def _hubs(row: Row, hubs: list[Row]) -> Finding:
         sentence = (
             f"Whether some documents come up everywhere is not known: {row['documents']:,} documents are too few."
         )
-        return Finding("not measured", sentence, name=name)
+        return Finding("not measured", sentence, advice=MORE, name=name)
     is_skewed = row["skew_low"] > max(SKEWED, row["words_skew"] or 0.0)
     level: Level = "look" if is_skewed or row["top_share_low"] > EVERYWHERE else "ok"
     others = {"TF-IDF": row["words_skew"], "random vectors": row["random_skew"]}

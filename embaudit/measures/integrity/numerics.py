@@ -108,7 +108,8 @@ def _half_finding(dtype: str, exact: InFloat32, options: LoadOptions) -> Finding
     except Exception as error:  # a kernel that this processor lacks
         if is_of_interrupt(error):
             raise
-        return Finding("not measured", f"It does not run in {dtype} here: {one_line(error)}", name=f"runs_in_{dtype}")
+        sentence = f"It does not run in {dtype} here: {one_line(error)}"
+        return Finding("not measured", sentence, advice="Here, serve it in float32.", name=f"runs_in_{dtype}")
     cosine = float(_cosines(exact.vectors, found).min())
     level: Level = "ok" if cosine >= HALF_COSINE else "problem" if is_declared else "look"
     return Finding(

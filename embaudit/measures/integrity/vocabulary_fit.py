@@ -141,6 +141,7 @@ def fit_findings(checkpoint: Checkpoint, rows: Rows) -> list[Finding]:
                 "not measured",
                 "Whether the vocabulary belongs to the weights: many or all input embeddings are random numbers, which "
                 "fit none.",
+                advice="Mend the input embeddings first.",
                 name=name,
             )
         ]

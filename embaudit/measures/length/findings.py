@@ -31,6 +31,7 @@ def findings(rows: Rows, settings: LengthSettings) -> Iterator[Finding]:
         yield Finding(
             "not measured",
             "Whether long texts look alike is not known: the corpora have too few of them.",
+            advice="Audit with a corpus of long texts: --corpus longdocs=FILE",
             name="long_pairs",
         )
     rises = [row for row in rows("length_rise") if row["rise"] is not None]

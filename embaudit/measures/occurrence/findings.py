@@ -62,7 +62,9 @@ def _removal(row: dict[str, Any]) -> Finding:
         **unless_ok(
             level,
             "One text says nothing about others." if low is None else "Without them, these texts would rank elsewhere.",
-            "" if low is None else "embaudit filter CHECKPOINT --out severe.json",
+            "Audit with more such texts: --corpus NAME=FILE"
+            if low is None
+            else "embaudit filter CHECKPOINT --out severe.json",
         ),
     )
 

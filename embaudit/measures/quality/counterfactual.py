@@ -16,6 +16,7 @@ from scipy.special import ndtri
 from embaudit.downstream.paired import PairedEstimate
 from embaudit.finding import Finding, Level
 from embaudit.measures.quality.alternatives import Alternative
+from embaudit.measures.quality.material import MORE
 from embaudit.measures.quality.measured import shown, with_interval
 from embaudit.measures.quality.scores import ResampledScore
 
@@ -128,7 +129,7 @@ def not_after_tokenizer() -> list[Finding]:
 def not_without_a_network() -> list[Finding]:
     """With weights that find nothing in a text, which reading comes out best is chance."""
     sentence = "Other poolings, prompts, cases and limits were not compared: none makes the network better than words."
-    return [Finding("not measured", sentence, name=RULE)]
+    return [Finding("not measured", sentence, advice="Mend the weights first.", name=RULE)]
 
 
 def _order(tested: Tested) -> tuple[bool, float]:
@@ -167,7 +168,7 @@ def _none_wins(tested: Sequence[Tested]) -> Finding:
             "not measured",
             "Whether another pooling, similarity, case, prompt or limit would do better could not be told: with so few "
             f"pairs and queries, {f'only a difference of {within}' if within else 'no difference'} would be found.",
-            advice="Give more scored pairs (500) or judged queries (100).",
+            advice=MORE,
             name=RULE,
         )
     names = ", ".join(one.alternative.name for one in tested)

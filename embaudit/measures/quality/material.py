@@ -36,6 +36,9 @@ MAX_DATA_SETS = 4
 # Shares of a data set's range of scores: on 0 to 5, a pair matches from 4 and is unrelated up to 1.
 MATCHING, UNRELATED = 0.8, 0.2
 SEED = 0
+# What to do where there are too few to tell.
+MORE = "Give more scored pairs (500) or judged queries (100)."
+MEND = "Mend the file, or give another; docs/corpora.md says what a row needs."
 # Queries with the grades of their relevant documents by place, and the places of documents that are the query itself.
 Asked = list[tuple[str, Mapping[int, float], frozenset[int]]]
 

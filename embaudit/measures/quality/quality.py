@@ -27,7 +27,7 @@ from embaudit.measures.quality.lengths import RULE as LENGTHS
 from embaudit.measures.quality.lengths import Declared, length_findings
 from embaudit.measures.quality.limit import RULE as CUT_TEXTS
 from embaudit.measures.quality.limit import limit_findings
-from embaudit.measures.quality.material import Collection, Material, ScoredPairs
+from embaudit.measures.quality.material import MEND, Collection, Material, ScoredPairs
 from embaudit.measures.quality.measured import (
     Measured,
     MeasuredCollection,
@@ -125,7 +125,7 @@ def no_figures() -> Figures:
 
 def missing_findings(material: Material) -> list[Finding]:
     """What cannot be measured for lack of texts."""
-    findings = [Finding("not measured", f"Not measured: {reason}", name=SCORED) for reason in material.missing]
+    findings = [Finding("not measured", f"Not measured: {reason}", "", MEND, SCORED) for reason in material.missing]
     if not material.pairs:
         advice = "Give scored pairs: --corpus sts=FILE, with sentence1, sentence2 and score."
         findings.append(Finding("not measured", "There are no scored pairs: no ρ, no scale.", "", advice, SCORED))

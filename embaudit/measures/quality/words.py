@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from embaudit.finding import Finding, Level
+from embaudit.measures.quality.material import MORE
 from embaudit.measures.quality.measured import Measured, with_interval
 from embaudit.measures.quality.scores import ResampledScore
 
@@ -43,7 +44,7 @@ def words_findings(measured: Sequence[Measured]) -> list[Finding]:
                 gains.append((one, served, baseline[0], gain))
     if not gains:
         sentence = "Whether it does better than word overlap was not measured: too few scored pairs and judged queries."
-        return [Finding("not measured", sentence, name=RULE)]
+        return [Finding("not measured", sentence, advice=MORE, name=RULE)]
     estimates = [gain.estimate() for *_, gain in gains]
     beats = [(estimate.low or 0.0) > 0 for estimate in estimates]
     is_worse = [(estimate.high or 0.0) < 0 for estimate in estimates]

@@ -21,6 +21,7 @@ TYPO_LOSS = 0.1
 UNCLEAR = 2
 # So large a share of queries that the tokenizer cannot write explains the loss.
 MOST = 0.5
+MORE = "Audit with a collection of at least 100 judged queries: --corpus retrieval=FOLDER"
 
 
 def findings(rows: Rows, settings: SurfaceSettings) -> Iterator[Finding]:
@@ -84,7 +85,7 @@ def _same_meaning(found: _Judged) -> Finding:
     name = "same_meaning"
     if found.level == "not measured":
         sentence = f"Whether other forms of a query find the same is not known.{found.open}"
-        return Finding("not measured", sentence, name=name)
+        return Finding("not measured", sentence, advice=MORE, name=name)
     kept = ", ".join(row["change"] for row in found.keeping)
     if found.losing:
         lost = "; ".join(f"{row['change']} {_change(row)}{_because(row)}" for row in found.losing)
@@ -104,7 +105,8 @@ def _same_meaning(found: _Judged) -> Finding:
 def _typos(found: _Judged) -> Finding:
     name = "typos"
     if found.level == "not measured":
-        return Finding("not measured", f"What a typo costs is not known.{found.open}", name=name)
+        sentence = f"What a typo costs is not known.{found.open}"
+        return Finding("not measured", sentence, advice=MORE, name=name)
     row = found.worst
     words = "" if row["words_ndcg_change"] is None else f"; that of TF-IDF by {row['words_ndcg_change']:+.3f}"
     return found.finding(

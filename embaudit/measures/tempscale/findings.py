@@ -36,6 +36,7 @@ def _of_one(rows: Rows) -> Iterator[Finding]:
             f"No attention temperature below 1 was shown to help ({asked})."
             if is_known
             else f"Whether an attention temperature below 1 helps is not known: {choices[0]['reason']}.",
+            advice="" if is_known else "Audit with more scored pairs or judged queries (--corpus).",
             name="temperature",
         )
 
