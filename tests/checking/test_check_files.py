@@ -114,7 +114,7 @@ def _set(tensor: torch.Tensor, value: float) -> torch.Tensor:
     return changed
 
 
-@pytest.mark.parametrize("name", mostly_slow(CHECKPOINTS, 3))
+@pytest.mark.parametrize("name", mostly_slow(CHECKPOINTS, 2))
 def test_files_alone_tell_what_a_whole_check_tells_of_them(name: str, tmp_path: Path) -> None:
     folder = CHECKPOINTS[name](tmp_path / "m")
     options = LoadOptions(device="cpu", allow_pickle=name == "a pickle")

@@ -158,6 +158,7 @@ def undefined(
         return run(odd_checkpoint, profile, corpora={"wikipedia": str(texts), LIST: str(listed)})
 
 
+@pytest.mark.slow
 def test_an_undefined_text_is_flagged_left_out_and_said(undefined: AuditOutcome) -> None:
     assert rows(
         undefined,

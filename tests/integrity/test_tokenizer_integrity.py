@@ -150,7 +150,7 @@ def levels(checkpoint: Checkpoint) -> dict[str, str]:
 
 
 # What others show in the same way.
-QUICK = ("as published", "another vocab.txt", "words cut")
+QUICK = ("as published", "words cut")
 
 
 @pytest.mark.parametrize("name", mostly_slow(BROKEN, QUICK))

@@ -49,7 +49,7 @@ def test_a_faithful_client_is_the_same_function(spaced_checkpoint: Checkpoint, f
 
 
 BY_NAME = {client.name: client for client in (*CLIENTS, *PAIRS)}
-QUICK = ("ids, modulo", "JSON")
+QUICK = ("ids, modulo",)
 
 
 @pytest.mark.parametrize("name", mostly_slow(BY_NAME, QUICK))

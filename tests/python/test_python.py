@@ -122,8 +122,9 @@ def test_a_warehouse_answers_in_data_frames(audited: Audited, audited_home: Path
     assert list(reader.audits()["audit_id"]) == [audited.outcome.audit_id]
     assert reader.query("SELECT 7 AS seven")["seven"].tolist() == [7]
     audit = reader.audit(audited.outcome.audit_id[:6])
-    for table, rows in audited.outcome.rows.items():
-        assert len(audit.table(table)) == rows, table
+    # Of some of its 90.
+    for table in ("socm_pair", "sticky_validation", "finding"):
+        assert len(audit.table(table)) == audited.outcome.rows[table], table
     assert len(audit.table("checkpoint")) == 1  # it has no audit_id
     with pytest.raises(UsageError, match="Did you mean sticky_token"):
         audit.table("sticky_tokens")
