@@ -111,7 +111,10 @@ def _headline(side: Side, comparison: Comparison) -> Finding:
 
 
 def _finding_table(sides: Sequence[Side], comparisons: Sequence[Comparison]) -> Table:
-    """Every finding on every side: where both asked the same, those of that question, otherwise the newest."""
+    """Every finding on every side, those whose level is another now first.
+
+    Where both asked the same, they are those of that question, otherwise the newest.
+    """
     newest = [
         {key: found for audit in reversed(side.audits) for key, found in audit.findings.items()} for side in sides
     ]
@@ -126,7 +129,7 @@ def _finding_table(sides: Sequence[Side], comparisons: Sequence[Comparison]) -> 
         last = found[-1]
         said = last["sentence"] if last and (earlier is None or last["level"] != earlier["level"]) else ""
         rows.append((".".join(key), *(one["level"] if one else "" for one in found), said))
-    return Table(columns, rows)
+    return Table(columns, sorted(rows, key=lambda row: not row[-1]))
 
 
 def _parts(side: Side, comparison: Comparison) -> Iterator[Part]:

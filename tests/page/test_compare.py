@@ -15,6 +15,7 @@ from plausible import audit_record, measure_runs, plausible_rows
 from ready_warehouses import put_audit
 
 from embaudit.cli.main import cli
+from embaudit.document import Table
 from embaudit.errors import UsageError
 from embaudit.page.compare import comparison_page
 from embaudit.page.sides import Comparison, Side, compare_sides, read_sides
@@ -116,6 +117,18 @@ def test_findings_that_got_worse_are_named(sides: dict[str, Side]) -> None:
     assert any(one.endswith("1 finding got worse: sticky.worst_token.") for one in said)
     said = [finding.sentence for finding in comparison_page([sides["a2"], sides["a1"]]).findings]
     assert not any("got worse:" in one for one in said)
+
+
+def test_findings_that_changed_come_first_with_what_they_say_now(sides: dict[str, Side]) -> None:
+    before = sides["a1"].newest.findings
+    last = [*before][-1]
+    other = "look" if before[last]["level"] == "ok" else "ok"
+    now = but(sides["a2"], findings={**before, last: {**before[last], "level": other}})
+    (table,) = comparison_page([sides["a1"], now]).sections[0].parts
+    assert isinstance(table, Table)
+    assert len(table.rows) == len(before) > 1
+    assert table.rows[0] == (".".join(last), before[last]["level"], other, before[last]["sentence"])
+    assert not any(row[-1] for row in table.rows[1:])
 
 
 def test_findings_of_another_question_are_no_change(sides: dict[str, Side]) -> None:
