@@ -22,7 +22,6 @@ EVERYWHERE = 0.25
 SKEWED = 2.0
 # Where there are too few queries or documents to tell.
 MORE = "Audit with a larger collection: --corpus retrieval=FOLDER"
-TOO_FEW = ("One query more or less would say otherwise.", MORE)
 IN_THE_WAY = (
     "Navigation, notices and placeholders that stand in an index take the place of answers.",
     "Remove such texts before they are encoded (embaudit query attractors lists the kinds).",
@@ -60,7 +59,7 @@ def _junk(row: Row, kinds: list[Row]) -> Finding:
         value=share,
         low=low,
         high=high,
-        **unless_ok(level, *(TOO_FEW if level == "not measured" else IN_THE_WAY)),
+        **unless_ok(level, *(("", MORE) if level == "not measured" else IN_THE_WAY)),
     )
 
 

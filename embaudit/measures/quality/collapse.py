@@ -17,7 +17,7 @@ import numpy as np
 
 from embaudit.downstream.task import unit_rows
 from embaudit.finding import Finding
-from embaudit.measures.quality.material import MORE, SAMPLE
+from embaudit.measures.quality.material import MORE_PAIRS, SAMPLE
 from embaudit.measures.quality.measured import MeasuredPairs, shown
 
 RULE = "collapsed"
@@ -91,7 +91,7 @@ def collapse_findings(measured: MeasuredPairs, found: Collapse | None) -> list[F
     """``problem`` only if texts differ in few directions and matching pairs hardly stand out."""
     if found is None:
         sentence = f"Whether texts collapse into one place was not measured: {measured.name} are too few to tell."
-        return [Finding("not measured", sentence, advice=MORE, name=RULE)]
+        return [Finding("not measured", sentence, advice=MORE_PAIRS, name=RULE)]
     figures = (
         f"sentences differ in about {found.directions:.0f} directions, and matching pairs (mean cosine "
         f"{shown(found.matching)}) lie {found.separation:.1f} spreads of unrelated pairs (mean cosine "

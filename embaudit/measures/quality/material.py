@@ -37,6 +37,7 @@ MAX_DATA_SETS = 4
 MATCHING, UNRELATED = 0.8, 0.2
 SEED = 0
 # What to do where there are too few to tell.
+MORE_PAIRS = "Give more scored pairs (500)."
 MORE = "Give more scored pairs (500) or judged queries (100)."
 MEND = "Mend the file, or give another; docs/corpora.md says what a row needs."
 # Queries with the grades of their relevant documents by place, and the places of documents that are the query itself.

@@ -9,7 +9,7 @@ import numpy as np
 from embaudit.downstream.paired import PairedEstimate
 from embaudit.finding import Finding
 from embaudit.intervals import exact_share, quantile_ranks
-from embaudit.measures.quality.material import MORE
+from embaudit.measures.quality.material import MORE_PAIRS
 from embaudit.measures.quality.measured import MeasuredPairs, shown, with_interval
 
 RULE = "score_scale"
@@ -88,7 +88,7 @@ def scale_findings(measured: MeasuredPairs, scale: Scale | None) -> list[Finding
     """Always ``ok``: no scale is wrong, but it must be known."""
     if scale is None:
         sentence = f"The scale of its scores was not measured: {measured.name} have too few matching or unrelated ones."
-        return [Finding("not measured", sentence, advice=MORE, name=RULE)]
+        return [Finding("not measured", sentence, advice=MORE_PAIRS, name=RULE)]
     what = "cosine" if measured.similarity == "cosine" else f"{measured.similarity} score"
     (low, *_, middle_high) = scale.unrelated
     (matching_low, *_, matching_high) = scale.matching
