@@ -23,6 +23,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
+from itertools import dropwhile
 from pathlib import Path
 from queue import Queue
 from xml.etree import ElementTree
@@ -58,7 +59,8 @@ class Mutant:
     def instead(self) -> list[str]:
         """The lines of this function in place of the original."""
         span = mutated_file(self.file).line_span_by_function_name[self.name]
-        lines = mutated_lines(self.file)[span.start - 1 : span.end]
+        # Line by line beside the original: without the blank ones before it.
+        lines = list(dropwhile(lambda line: not line.strip(), mutated_lines(self.file)[span.start - 1 : span.end]))
         place = next(row for row, line in enumerate(lines) if self.name in line)
         lines[place] = lines[place].replace(self.name, self.function[-1])
         return lines
