@@ -10,6 +10,8 @@ traceback.
 
 from __future__ import annotations
 
+from typing import Any
+
 from embaudit.masking import masked
 from embaudit.sentences import punctuated
 
@@ -49,6 +51,25 @@ class EmbauditError(Exception):
 
 def _rebuild(kind: type[EmbauditError], happened: str, kept: str, next_step: str) -> EmbauditError:
     return kind(happened, kept=kept, next_step=next_step)
+
+
+class ProblemFound(EmbauditError):
+    """What was checked has a problem: a verdict, and not a command that could not do its work.
+
+    Attributes:
+        state: the name of a run that ends with it.
+        audit: the finished audit, if a flow raised this: it is published, and can still be shown.
+    """
+
+    exit_code = EXIT_TRIPPED
+    state = "Problem found"
+    audit: Any = None
+
+
+class DoNotServe(ProblemFound):
+    """An audit's verdict is not to serve the checkpoint."""
+
+    state = "Do not serve"
 
 
 class UsageError(EmbauditError):

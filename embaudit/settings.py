@@ -83,6 +83,11 @@ class Settings(BaseSettings):
         description="address of a running Dask scheduler; without it, EMBAUDIT_WORKERS local workers are started",
     )
     watch_list: Path | None = Field(default=None, description="watch list of `embaudit watch`; default HOME/watch.toml")
+    problems: Literal["fail", "mark"] = Field(
+        default="fail",
+        description="how a run ends that finds a problem: failed (red in Prefect's UI, and its exit code says so), "
+        "or completed, marked with the problem's name",
+    )
     lock_wait_seconds: float = Field(
         default=60.0, ge=0, description="how long to wait while another process has the warehouse open"
     )

@@ -7,8 +7,7 @@ reported to it. Where the server is the command's own, nobody watches that run e
 from __future__ import annotations
 
 from embaudit.checkpoint.reference import CheckpointRef
-from embaudit.errors import WarehouseError
-from embaudit.gate import GateTripped
+from embaudit.errors import ProblemFound, WarehouseError
 from embaudit.profile import load_profile
 from embaudit.request import AuditRequest
 from embaudit.steps.progress import NoDisplay, show, shown_on
@@ -32,7 +31,7 @@ def audit_again(request: AuditRequest) -> AuditOutcome | None:
     None if something has to be computed, or if it fails: a run can retry it, and reports it.
 
     Raises:
-        GateTripped: as the flow.
+        ProblemFound: as the flow.
     """
     # A notification block is on a server. Within somebody's flow, the audit's tasks are tasks of that run.
     if request.notify or in_a_run() or not _was_published(request):
@@ -41,7 +40,7 @@ def audit_again(request: AuditRequest) -> AuditOutcome | None:
         # A run that follows would show the same measures again.
         with only_staged(), shown_on(NoDisplay()):
             outcome = audit.fn(request)
-    except GateTripped:
+    except ProblemFound:
         raise
     except (NotStaged, Exception):
         return None

@@ -35,6 +35,7 @@ from embaudit_flows.measure import run_measure
 from embaudit_flows.notify import Notifier, notify_on_failure
 from embaudit_flows.outcome import AuditOutcome
 from embaudit_flows.plan import AuditPlan, plan_audit
+from embaudit_flows.red import ends_in_words
 from embaudit_flows.so_far import VerdictSoFar
 from embaudit_tasks.corpora import ingest_corpus
 from embaudit_tasks.mining import mine_corpus
@@ -47,6 +48,7 @@ __all__ = ["AuditOutcome", "audit"]
 
 
 @flow(name="audit", flow_run_name="audit {request.checkpoint}, {request.profile}", persist_result=False)
+@ends_in_words("Audit failed")
 def audit(request: AuditRequest) -> AuditOutcome:
     """Audit a text-embedding checkpoint."""
     notifier = Notifier(request.notify)

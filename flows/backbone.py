@@ -8,8 +8,7 @@ from pydantic import BaseModel
 from embaudit.checkpoint import resolve
 from embaudit.checkpoint.backbone import named_backbone
 from embaudit.checkpoint.tokenizer import NO_LIMIT
-from embaudit.errors import EmbauditError
-from embaudit.gate import GateTripped
+from embaudit.errors import EmbauditError, ProblemFound
 from embaudit.request import AuditRequest
 from embaudit.settings import Settings
 from embaudit_flows.audit import AuditOutcome, audit
@@ -39,12 +38,12 @@ def audit_with_backbone(request: AuditRequest, backbone: str) -> BackboneOutcome
         backbone: a checkpoint, or ``card`` for the one named in the checkpoint's model card or config.
     """
     source = _source_of_backbone(request, backbone)
-    tripped: GateTripped | None = None
+    found: ProblemFound | None = None
     try:
         own = audit(request)
-    except GateTripped as error:
+    except ProblemFound as error:
         # The audit is published, so it is still compared with its backbone; the error is raised at the end.
-        tripped, own = error, error.audit
+        found, own = error, error.audit
     # The policy is for the checkpoint: its backbone must not trip the gate.
     limit = None if own.max_length >= NO_LIMIT else own.max_length
     same = {"max_length": request.max_length or limit, **own.prompts}
@@ -62,8 +61,8 @@ def audit_with_backbone(request: AuditRequest, backbone: str) -> BackboneOutcome
     own._page = None
     if settings.snapshot is not None:
         refresh_snapshot(own.warehouse)
-    if tripped is not None:
-        raise tripped
+    if found is not None:
+        raise found
     return BackboneOutcome(checkpoint=own, backbone=other, backbone_source=source, deltas=deltas)
 
 

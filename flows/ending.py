@@ -5,19 +5,18 @@ The audit stays published, whatever happens here.
 
 from __future__ import annotations
 
-import logging
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Literal
 
-from prefect.states import Completed
-
-from embaudit.errors import EmbauditError
+from embaudit.errors import DoNotServe, EmbauditError, ProblemFound
+from embaudit.gate import GateTripped
 from embaudit.gate.verdict import tripped_error
 from embaudit.settings import Settings
 from embaudit.steps.results import CheckpointSpec, Staged
 from embaudit_flows.gpu import gpu_slot
 from embaudit_flows.notify import Notifier
 from embaudit_flows.outcome import AuditOutcome
+from embaudit_flows.red import marked
 from embaudit_flows.summary import publish_artifacts, publish_verdict
 from embaudit_tasks.audit_task import in_a_run, run_logger
 from embaudit_tasks.gate import gate_audit
@@ -27,9 +26,7 @@ if TYPE_CHECKING:
     from embaudit.gate import GateVerdict
     from embaudit_flows.plan import AuditPlan
 
-TRIPPED_STATE = "Gate tripped"
-PUBLISHED_ALL = "The audit is published; a policy turns this verdict into a failure (docs/gate.md)."
-PUBLISHED = "The audit is published: its tables stay, and so do the gate's findings (embaudit query gate-findings)."
+PUBLISHED = "The audit is published: its tables stay, and so do the findings (embaudit query open-items)."
 
 
 def pass_gate(plan: AuditPlan, audit_id: str, policy: str | None, settings: Settings) -> GateVerdict | None:
@@ -65,30 +62,35 @@ def put_passport(spec: CheckpointSpec, outcome: AuditOutcome, settings: Settings
 def show_and_end(
     outcome: AuditOutcome, on_trip: Literal["fail", "mark"], staged: list[Staged], link: str | None, notifier: Notifier
 ) -> AuditOutcome:
-    """Publish the artifacts, then end the flow: with its result, or as a tripped gate requires.
+    """Publish the artifacts, then end the flow: with its result, or as the problem that was found requires.
 
     Raises:
-        GateTripped: if the gate tripped and ``on_trip`` is ``fail``; has the outcome, so that it can still be shown.
+        ProblemFound: a verdict not to serve, or a gate that tripped; it has the outcome, so that it can still be shown.
     """
-    verdict = outcome.gate
     if in_a_run():
         _say_verdict(outcome)
         _show(outcome, staged, link)
-    if verdict is None or verdict.outcome == "passed":
-        if outcome.verdict.get("kind") == "do not serve":
-            notifier.send(f"Audit of {outcome.source}: do not serve", f"{outcome.verdict['line']}\n{PUBLISHED_ALL}")
-            outcome.warnings.extend(warning for warning in notifier.warnings if warning not in outcome.warnings)
+    problem = _problem(outcome)
+    if problem is None:
         return outcome
-    error = tripped_error(verdict, PUBLISHED)
-    if on_trip == "fail":
-        error.audit = outcome
-        raise error
-    notifier.send(f"Audit of {outcome.source}: gate tripped", "\n".join((error.happened, PUBLISHED, error.next_step)))
+    run_logger().warning("%s", problem.happened)
+    if Settings().problems == "fail" and not (isinstance(problem, GateTripped) and on_trip == "mark"):
+        problem.audit = outcome
+        raise problem
+    notifier.send(f"Audit of {outcome.source}: {problem.state.lower()}", str(problem))
     outcome.warnings.extend(warning for warning in notifier.warnings if warning not in outcome.warnings)
-    # A returned state becomes the run's final state, which shows that the gate tripped; the caller gets its data.
-    if not in_a_run():
-        return outcome
-    return cast(AuditOutcome, Completed(name=TRIPPED_STATE, message=error.happened, data=outcome))
+    return marked(problem.state, str(problem), outcome)
+
+
+def _problem(outcome: AuditOutcome) -> ProblemFound | None:
+    """What keeps the checkpoint from being served: its verdict, and then the gate."""
+    tripped = None
+    if outcome.gate is not None and outcome.gate.outcome != "passed":
+        tripped = tripped_error(outcome.gate, PUBLISHED)
+    if outcome.verdict.get("kind") != "do not serve":
+        return tripped
+    said = [f"{outcome.source}: {outcome.verdict['line']}", *([tripped.happened] if tripped else [])]
+    return DoNotServe(" ".join(said), kept=PUBLISHED, next_step=f"See the report: embaudit report {outcome.audit_id}")
 
 
 def _say_verdict(outcome: AuditOutcome) -> None:
@@ -96,8 +98,8 @@ def _say_verdict(outcome: AuditOutcome) -> None:
     if outcome.verdict.get("kind", "not checked") == "not checked":
         return
     line = outcome.verdict["line"]
-    level = logging.WARNING if outcome.verdict["kind"] == "do not serve" else logging.INFO
-    run_logger().log(level, "%s: %s", outcome.source, line)
+    if outcome.verdict["kind"] != "do not serve":
+        run_logger().info("%s: %s", outcome.source, line)
     publish_verdict(outcome.source, line)
 
 

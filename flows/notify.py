@@ -1,4 +1,4 @@
-"""Notifies people, through a Prefect block of their choice, if an audit fails or its gate trips.
+"""Notifies people, through a Prefect block of their choice, of every run that failed or found a problem.
 
 A notification that cannot be sent is only a warning, and does not change the failure that it is about. The warning
 gives only the type of the error, since its text often contains the webhook's address, which is a secret.
@@ -13,21 +13,29 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from embaudit.errors import EmbauditError
+from embaudit.errors import EmbauditError, ProblemFound
 from embaudit_tasks.audit_task import run_logger
 
 if TYPE_CHECKING:
     from prefect.blocks.abstract import NotificationBlock
 
+# On a server that `setup-server --notify` prepared: the block that its deployments notify, unless they name another.
+VARIABLE = "embaudit_notify"
+# A watch says itself what its audits on workers found.
+OF_A_WATCH = "embaudit-watch"
 # Libraries that log the address that they send to.
 TALKATIVE = ("httpx", "httpcore", "apprise", "urllib3")
 
 
 class Notifier:
-    """Sends through a notification block by its name, such as ``slack-webhook/ops``; without a name, sends nothing."""
+    """Sends through a notification block by its name, such as ``slack-webhook/ops``.
+
+    Without a name, a deployment's own run sends through the block that its server was set up with, and any other run
+    sends nothing.
+    """
 
     def __init__(self, name: str | None) -> None:
-        self.name = name
+        self.name = name = name or _of_server()
         self.warnings: list[str] = []
         # Load it now, not when something has failed, so that a mistyped name is reported while someone may be watching.
         self._block = self._load(name) if name else None
@@ -71,7 +79,7 @@ class Notifier:
 
 @contextmanager
 def notify_on_failure(notifier: Notifier, what: str) -> Iterator[None]:
-    """Send a notification if the ``with`` block raises an error, which is raised again."""
+    """Send a notification if the ``with`` block raises an error, which is raised again: a failure, or a problem."""
     try:
         yield
     except Exception as error:
@@ -86,9 +94,19 @@ def notify_on_failure(notifier: Notifier, what: str) -> Iterator[None]:
 
 
 def _kind(error: EmbauditError) -> str:
-    from embaudit.gate import GateTripped
+    return error.state.lower() if isinstance(error, ProblemFound) else "failed"
 
-    return "gate tripped" if isinstance(error, GateTripped) else "failed"
+
+def _of_server() -> str | None:
+    """The block that ``setup-server --notify`` named, for the run of a deployment that nobody else speaks for."""
+    from prefect.runtime import deployment, flow_run
+
+    if not deployment.id or OF_A_WATCH in flow_run.tags:
+        return None
+    from prefect.variables import Variable
+
+    named = Variable.get(VARIABLE)
+    return str(named) if named else None
 
 
 @contextmanager

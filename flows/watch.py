@@ -1,10 +1,9 @@
 """The nightly job: looks at everything on a watch list, audits what is new, and compares it with what was there before.
 
 Nothing is audited twice. Unreadable sources, an unreachable hub and failed audits are recorded and tried again next
-time; none of them stops the others, and only a failed audit or a tripped gate makes the run fail. A gate that tripped
-stays tripped, and what got worse stays so, watch after watch, until checkpoint or policy change or somebody accepts it.
-Endpoints are asked every time: what they serve may change without a new checkpoint. So are indexes looked at: rows come
-into them every night.
+time; none of them stops the others. Whatever is wrong ends the run red, under its name (``embaudit.watch.happening``),
+and stays so, watch after watch, until it is mended or somebody accepts it. Endpoints are asked every time: what they
+serve may change without a new checkpoint. So are indexes looked at: rows come into them every night.
 """
 
 from __future__ import annotations
@@ -18,11 +17,13 @@ from embaudit.gate import load_policy
 from embaudit.settings import Settings
 from embaudit.warehouse.watched import read_watched
 from embaudit.watch.history import History
+from embaudit.watch.outcome import WatchOutcome
 from embaudit.watch.watch_list import read_watch_list
 from embaudit_flows.notify import Notifier, notify_on_failure
+from embaudit_flows.red import ends_in_words
 from embaudit_flows.watch_audits import in_this_process, on_workers, require_deployment
 from embaudit_flows.watch_hub import RETRY_DELAYS, HubTasks
-from embaudit_flows.watch_record import WatchOutcome, WatchRecord
+from embaudit_flows.watch_record import WatchRecord
 
 
 def _run_name() -> str:
@@ -32,6 +33,7 @@ def _run_name() -> str:
 
 
 @flow(name="watch", flow_run_name=_run_name, persist_result=False)
+@ends_in_words("Watch failed")
 def watch(
     watch_list: str | None = None,
     warehouse: str | None = None,
@@ -51,7 +53,8 @@ def watch(
         deployment: run audits as runs of this deployment (``audit/on-demand``) on workers instead of in this process.
         timeout_seconds: how long to wait for such runs.
         retry_delays: seconds between attempts to reach a hub that does not answer.
-        notify: a Prefect notification block to notify if the watch fails; the watch list names those of audits.
+        notify: a Prefect notification block to notify of a watch that failed or found a problem; by default the one
+            that the server was set up with. The watch list names those of audits.
     """
     with notify_on_failure(Notifier(notify), f"Watch of {watch_list or 'watch.toml'}"):
         return _watch(watch_list, warehouse, again, deployment, timeout_seconds, retry_delays)
@@ -66,7 +69,8 @@ def _watch(
     retry_delays: list[float] | None,
 ) -> WatchOutcome:
     settings = Settings()
-    entries = read_watch_list(Path(watch_list) if watch_list else settings.watch_list_path)
+    path = Path(watch_list) if watch_list else settings.watch_list_path
+    entries = read_watch_list(path)
     for policy in sorted({entry.settings.policy for entry in entries.all if entry.settings.policy}):
         load_policy(policy)
     if deployment:
@@ -81,9 +85,10 @@ def _watch(
         on_workers(deployment, place, warehouse, timeout_seconds, again) if deployment else in_this_process(warehouse)
     )
     record.audit([finding for finding in findings if finding.needs_audit], auditor)
+    record.forget({finding.source.name for finding in findings})
     record.ask(entries.endpoint)
     record.look_into(entries.index)
-    return record.finish()
+    return record.finish(str(path))
 
 
 def read_history(warehouse: str) -> History:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from embaudit.errors import EmbauditError, is_of_interrupt, one_line
-from embaudit.gate import GateTripped
+from embaudit.errors import EmbauditError, ProblemFound, is_of_interrupt, one_line
 from embaudit.request import AuditRequest
 from embaudit.watch.look import Looked
 from embaudit_tasks.watch_audit import AuditEnd, audit_on_worker, require_deployment
@@ -70,11 +69,11 @@ def _request(finding: Looked, warehouse: str | None) -> AuditRequest:
 def _failed(error: Exception) -> AuditEnd:
     """An audit's error as the recorded reason: whatever it was, except an interrupt, the other audits go on.
 
-    A tripped gate is none: the audit is published.
+    A problem that the audit found is none: it is published.
     """
     if is_of_interrupt(error):
         raise error
-    if isinstance(error, GateTripped) and error.audit is not None:
+    if isinstance(error, ProblemFound) and error.audit is not None:
         return AuditEnd(audit_id=error.audit.audit_id)
     if isinstance(error, EmbauditError):
         return AuditEnd(reason=error.happened)

@@ -1,28 +1,35 @@
-"""Records what a watch does as it goes: rows of what was seen, comparisons, and the outcome for people."""
+"""Records what a watch does as it goes: rows of what was seen, comparisons, and the night itself."""
 
 from __future__ import annotations
 
 from contextlib import suppress
 from datetime import UTC, datetime
-from shlex import quote
+from pathlib import Path
 from typing import Any, cast
 
 from prefect.states import Completed
-from pydantic import BaseModel
 
 from embaudit.errors import EmbauditError
-from embaudit.gate import GateTripped
+from embaudit.keys import content_key
 from embaudit.settings import Settings
 from embaudit.tables.watch import DONE, Status
-from embaudit.warehouse.open_items import DO_NOT_SERVE, WORSE, OpenItem, read_accepted_in_indexes, read_open
+from embaudit.warehouse.open_items import (
+    OpenItem,
+    read_accepted_in_indexes,
+    read_accepted_subjects,
+    read_open,
+)
+from embaudit.warehouse.watched import read_last_looks
 from embaudit.watch.history import History, WatchedRevision
 from embaudit.watch.index_check import CheckedIndex, IndexLook
 from embaudit.watch.look import Looked, judged
+from embaudit.watch.outcome import WatchedRow, WatchOutcome
 from embaudit.watch.served import ServedNow
 from embaudit.watch.watch_list import EndpointEntry, IndexEntry
-from embaudit_flows.ending import TRIPPED_STATE
 from embaudit_flows.gpu import gpu_slot
+from embaudit_flows.red import marked
 from embaudit_flows.watch_audits import AuditEnd, Auditor
+from embaudit_tasks.audit_task import in_a_run, run_logger
 from embaudit_tasks.gate import gate_now
 from embaudit_tasks.report import write_overview, write_report
 from embaudit_tasks.watch import (
@@ -31,113 +38,13 @@ from embaudit_tasks.watch import (
     compare_with_predecessor,
     look_at_index,
     record_indexes,
+    record_night,
     record_served,
     record_watched,
 )
 
-# What a watch did with a source, in the order of the summary; ``seen``: the revision was dealt with before.
-OUTCOMES = ("audited", "unchanged", "known", "seen", "running", "failed", "unreachable")
-
-INDEXES = {
-    "not wholly its own": "not wholly its function's",
-    "another function": "of a function that is no longer its passport's",
-    "could not be told": "not told",
-    "wholly its own": "wholly its function's",
-}
-SERVED = {"the same function": "served as audited", "first seen": "seen for the first time"}
-WORSE_STATE, BROKEN_STATE, OTHERWISE_STATE = "Got worse", "Do not serve", "Not served as audited"
-FOREIGN_STATE = "Index got worse"
-PUBLISHED = "Every audit is done and published."
-
-
-class WatchedRow(BaseModel):
-    """The outcome of one source in this watch."""
-
-    source: str
-    revision: str
-    outcome: str
-    checkpoint_id: str | None
-    audit_id: str | None
-    predecessor_audit_id: str | None
-    worse: list[str]
-    # Which weights changed since the predecessor, and what becomes of the index that it built; None if not known.
-    weights: str | None = None
-    index: str | None = None
-    gate: str | None
-    reason: str | None
-    # What nobody has accepted, whether this watch found it or an earlier one, and since when.
-    open: list[str] = []
-    open_since: datetime | None = None
-    fails: bool = False
-
-    @property
-    def is_broken(self) -> bool:
-        return any(item.startswith(DO_NOT_SERVE) for item in self.open)
-
-    @property
-    def is_worse(self) -> bool:
-        return bool(self.worse) or any(item.startswith(WORSE) for item in self.open)
-
-
-class WatchOutcome(BaseModel):
-    """What a watch found and did; ``watched_revision``, ``served``, ``index_check`` and ``regression`` keep it."""
-
-    warehouse: str
-    rows: list[WatchedRow]
-    failed_audits: list[str]
-    served: list[ServedNow] = []
-    indexes: list[CheckedIndex] = []
-
-    @property
-    def summary(self) -> str:
-        """Such as ``2 audited, 5 seen, 1 unreachable; 1 got worse; the gate is tripped for 1``."""
-        counts = {name: sum(row.outcome == name for row in self.rows) for name in OUTCOMES}
-        said = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
-        broken = [row.source for row in self.rows if row.is_broken]
-        otherwise = [row.endpoint for row in self.served if row.is_otherwise]
-        unasked = [row.endpoint for row in self.served if row.verdict == "could not be compared"]
-        others = [*self.served, *self.indexes]
-        parts = [
-            *([f"do not serve {', '.join(broken)}"] if broken else []),
-            *([f"not served as audited: {', '.join(otherwise)}"] if otherwise else []),
-            *([f"not compared: {', '.join(unasked)}"] if unasked else []),
-            *self._of_indexes,
-            *([said or "nothing watched"] if said or not others else []),
-            *([f"{sum(row.is_worse for row in self.rows)} got worse"] if self.rows or not others else []),
-            *([f"the gate is tripped for {len(self.tripped)}"] if self.tripped else []),
-        ]
-        counts = {verdict: sum(row.verdict == verdict for row in self.served) for verdict in SERVED}
-        if not (otherwise or unasked):
-            parts += [f"{count} {SERVED[verdict]}" for verdict, count in counts.items() if count]
-        return "; ".join(parts)
-
-    @property
-    def _of_indexes(self) -> list[str]:
-        """Such as ``index.parquet is not wholly its function's``; those in which nothing was found are counted."""
-        said = {}
-        for verdict, words in INDEXES.items():
-            said[words] = [row for row in self.indexes if row.verdict == verdict]
-        own = len(said.pop(INDEXES["wholly its own"]))
-        found = [f"{words}: {', '.join(row.store for row in rows)}" for words, rows in said.items() if rows]
-        return [*found, *([f"{own} {'index' if own == 1 else 'indexes'} wholly the function's"] if own else [])]
-
-    @property
-    def tripped(self) -> list[WatchedRow]:
-        return [row for row in self.rows if row.gate == "tripped"]
-
-
-class WatchFailed(EmbauditError):
-    """A watch that is done, and must not look as if all were well; what it did is in ``outcome``."""
-
-    outcome: WatchOutcome | None = None
-
-
-class AuditsFailed(WatchFailed):
-    """Some audits of a watch failed."""
-
-
-class GatesTripped(WatchFailed, GateTripped):
-    """Every audit is done, and a policy is not satisfied, by what this watch audited or by what is still there."""
+# A gate that only marks, where nothing else is wrong.
+TRIPPED_STATE = "Gate tripped"
 
 
 class WatchRecord:
@@ -152,8 +59,8 @@ class WatchRecord:
         self.history, self._loads = history, loads
         self._warehouse, self._settings = warehouse, settings
         self._where = (warehouse, settings.lock_wait_seconds, str(settings.staging))
+        self._started = datetime.now(UTC)
         self._rows: list[WatchedRow] = []
-        self._failed: list[str] = []
         self._served: list[ServedNow] = []
         self._indexes: list[CheckedIndex] = []
 
@@ -189,65 +96,87 @@ class WatchRecord:
 
     def look_into(self, indexes: list[IndexEntry]) -> None:
         """Look at what came into each index; it is recorded before the next look is told against it."""
-        accepted = read_accepted_in_indexes(self._warehouse, self._settings.lock_wait_seconds) if indexes else set()
+        wait = self._settings.lock_wait_seconds
+        accepted = read_accepted_in_indexes(self._warehouse, wait) if indexes else set()
+        before = read_last_looks(self._warehouse, wait) if indexes else {}
         home = self._settings.home.expanduser().absolute()
         for entry in indexes:
-            look = IndexLook(entry, home, self._settings.reports, accepted)
+            look = IndexLook(entry, home, self._settings.reports, accepted, before.get(entry.name))
             with gpu_slot(entry.settings.device):
                 self._indexes.append(look_at_index(look, entry.name))
             record_indexes(self._indexes[-1:], *self._where)
             look.keep()
 
-    def finish(self) -> WatchOutcome:
-        """Show the outcome in the UI and return it.
+    def forget(self, listed: set[str]) -> None:
+        """Close what could not be read and is neither there nor on the list any more."""
+        left = [
+            row
+            for row in self.history.unread()
+            if row.source not in listed and row.source.startswith("/") and not Path(row.source).exists()
+        ]
+        record_watched([self.history.put(row.model_copy(update={"status": "removed"})) for row in left], *self._where)
+
+    def finish(self, watch_list: str) -> WatchOutcome:
+        """Show the outcome in the UI, record the night, and end its run.
 
         Raises:
-            AuditsFailed: if an audit failed.
-            GatesTripped: if a gate is tripped, was not accepted, and is set to fail.
+            NightProblem: if something is wrong that nobody accepted; it has the outcome.
         """
-        from prefect.artifacts import create_link_artifact, create_table_artifact
+        outcome = self._outcome()
+        problem = outcome.problem()
+        state = problem.state if problem else TRIPPED_STATE if outcome.marked else "Completed"
+        for found in outcome.problems:
+            run_logger().warning("%s", found)
+        now = datetime.now(UTC)
+        row = {
+            "run_key": content_key(watch_list=watch_list, started=self._started.isoformat()),
+            "watch_list": watch_list,
+            "started": self._started,
+            "seconds": (now - self._started).total_seconds(),
+            "state": state,
+            "exit_code": problem.exit_code if problem else 0,
+            "message": outcome.summary,
+            "sources": len(outcome.rows),
+            "audited": sum(row.outcome == "audited" for row in outcome.rows),
+            "endpoints": len(outcome.served),
+            "indexes": len(outcome.indexes),
+            "problem_count": len(outcome.problems),
+            "problems": [
+                {"state": one.happening.state, "of": one.subject, "said": one.said} for one in outcome.problems
+            ],
+        }
+        record_night(row, *self._where)
+        self._show(outcome)
+        if problem is not None and self._settings.problems == "fail":
+            raise problem
+        if state != "Completed":
+            return marked(state, outcome.summary, outcome)
+        # A returned state becomes the run's, with its message; the caller gets its data.
+        return cast(WatchOutcome, Completed(message=outcome.summary, data=outcome)) if in_a_run() else outcome
 
-        outcome = WatchOutcome(
+    def _outcome(self) -> WatchOutcome:
+        """What was found, with what somebody accepted of it."""
+        accepted: set[tuple[str, str]] = set()
+        if self._served or any(row.outcome in ("failed", "gone") for row in self._rows):
+            accepted = read_accepted_subjects(self._warehouse, self._settings.lock_wait_seconds)
+        return WatchOutcome(
             warehouse=self._warehouse,
-            rows=self._rows,
-            failed_audits=self._failed,
-            served=self._served,
+            rows=[row.model_copy(update={"is_accepted": ("watched", row.source) in accepted}) for row in self._rows],
+            served=[
+                one.model_copy(update={"is_accepted": ("endpoint", one.endpoint) in accepted}) for one in self._served
+            ],
             indexes=self._indexes,
         )
-        lists = ("worse", "open")
-        table = [
-            row.model_dump(mode="json") | {name: "; ".join(getattr(row, name)) for name in lists}
-            for row in outcome.rows
-        ]
-        table += [
-            {"source": row.endpoint, "outcome": row.verdict, "checkpoint_id": row.checkpoint_id, "reason": row.line}
-            for row in outcome.served
-        ]
-        table += [
-            {"source": row.store, "outcome": row.verdict, "checkpoint_id": row.checkpoint_id, "reason": row.line}
-            for row in outcome.indexes
-        ]
-        create_table_artifact(key="watch", table=table, description=outcome.summary)
+
+    def _show(self, outcome: WatchOutcome) -> None:
+        from prefect.artifacts import create_link_artifact, create_table_artifact
+
+        create_table_artifact(key="watch", table=outcome.table(), description=outcome.summary)
         # As with an audit's page, an error here must not fail the watch.
         with suppress(EmbauditError):
             write_overview(self._warehouse, self._settings.lock_wait_seconds, str(self._settings.reports))
             if link := self._settings.report_link("index"):
                 create_link_artifact(link, key="embaudit-index", description="All audits")
-        if error := _failure(outcome):
-            error.outcome = outcome
-            raise error
-        states = {
-            BROKEN_STATE: any(row.is_broken for row in outcome.rows),
-            OTHERWISE_STATE: any(row.is_otherwise for row in outcome.served),
-            FOREIGN_STATE: any(row.is_red for row in outcome.indexes),
-            TRIPPED_STATE: bool(outcome.tripped),
-            WORSE_STATE: any(row.is_worse for row in outcome.rows),
-        }
-        for name, is_so in states.items():
-            if is_so:
-                # A returned state becomes the run's final state, which shows what is open; the caller gets its data.
-                return cast(WatchOutcome, Completed(name=name, message=outcome.summary, data=outcome))
-        return outcome
 
     def _finish(self, finding: Looked, end: AuditEnd) -> None:
         """Write how an audit ended, and what got worse."""
@@ -256,10 +185,8 @@ class WatchRecord:
         reason = end.reason or finding.reason
         done = finding.model_copy(update={"status": status, "audit_id": end.audit_id, "reason": reason})
         record_watched([self.history.put(_row_of(done))], *self._where)
-        if end.has_failed:
-            self._failed.append(f"{finding.source.name} ({(end.reason or '').rstrip('.')})")
         compared = self._compare(end.audit_id, previous) if end.audit_id else None
-        self._say(done, status, compared, self._index(done))
+        self._say(done, status, compared, self._index(done), audit_failed=end.has_failed)
 
     def _previous(self, finding: Looked) -> str | None:
         """The audit of the source's newest revision with other content."""
@@ -300,7 +227,15 @@ class WatchRecord:
             return f"What becomes of an index was not compared: {error.happened}"
         return None if found is None else str(found.line)
 
-    def _say(self, finding: Looked, outcome: str, compared: dict[str, Any] | None, index: str | None = None) -> None:
+    def _say(
+        self,
+        finding: Looked,
+        outcome: str,
+        compared: dict[str, Any] | None,
+        index: str | None = None,
+        *,
+        audit_failed: bool = False,
+    ) -> None:
         worse = compared["worse"] if compared else []
         gate, found, since = self._open(finding)
         self._rows.append(
@@ -319,6 +254,7 @@ class WatchRecord:
                 open=[str(item) for item in found],
                 open_since=since if found else None,
                 fails=gate == "tripped" and finding.source.settings.gate == "fail",
+                audit_failed=audit_failed,
             )
         )
 
@@ -341,34 +277,6 @@ class WatchRecord:
         found = read_open(self._warehouse, [audit_id], self._settings.lock_wait_seconds)
         mine = [item for item in found if item.what != "gate" or item.against == policy]
         return gate, mine, None if known is None else known.first_seen
-
-
-def _failure(outcome: WatchOutcome) -> WatchFailed | None:
-    """Why a watch must not end as if all were well; None if it may."""
-    failed, tripped = outcome.failed_audits, [row for row in outcome.rows if row.fails]
-    said, steps = [], []
-    if failed:
-        said.append(f"{len(failed)} audit{'s' * (len(failed) > 1)} of this watch failed: {'; '.join(failed)}.")
-        steps.append("The next watch tries again. What was seen: embaudit query watched")
-    if tripped:
-        of = f"{len(tripped)} of {len(outcome.rows)} watched checkpoint{'s' * (len(outcome.rows) > 1)}"
-        said.append(f"The gate is tripped for {of}: {'; '.join(map(_tripped, tripped))}.")
-        steps.append(
-            "It stays so until the checkpoint or the policy changes, or somebody accepts it: "
-            f"embaudit accept {quote(tripped[0].source)} --reason TEXT"
-        )
-    if not said:
-        return None
-    kind = AuditsFailed if failed else GatesTripped
-    return kind(
-        " ".join(said), kept="Everything else is done and recorded." if failed else PUBLISHED, next_step=" ".join(steps)
-    )
-
-
-def _tripped(row: WatchedRow) -> str:
-    rules = ", ".join(item for item in row.open if not item.startswith((WORSE, DO_NOT_SERVE)))
-    since = f", since {row.open_since:%Y-%m-%d}" if row.open_since else ""
-    return f"{row.source} ({rules}{since})"
 
 
 def _question(finding: Looked) -> tuple[str | None, str]:

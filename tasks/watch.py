@@ -15,7 +15,7 @@ from embaudit.page.general import weights_changed
 from embaudit.steps.results import stage_rows
 from embaudit.tables import MEASURE_OF
 from embaudit.tables.index_check import IndexCheckRow
-from embaudit.tables.watch import IndexChangeRow, RegressionRow, ServedRow, WatchedRevisionRow
+from embaudit.tables.watch import IndexChangeRow, RegressionRow, ServedRow, WatchedRevisionRow, WatchRunRow
 from embaudit.warehouse.watched import find_predecessor, read_figures, read_weight_changes
 from embaudit.watch.history import WatchedRevision
 from embaudit.watch.hub import current_commit, list_organisation
@@ -35,7 +35,7 @@ def is_unreachable(task: Any, run: Any, state: Any) -> bool:
     return is_transient(state.result(raise_on_failure=False))
 
 
-JSON_COLUMNS = ("golden_lost", "open_rows", "problems")
+JSON_COLUMNS = ("golden_lost", "open_rows", "problems", "accepted")
 
 
 @task(
@@ -89,7 +89,10 @@ def ask_what_is_served(entry: EndpointEntry, reports: str) -> ServedNow:
 @task(name="record what is served", task_run_name="record what is served", persist_result=False)
 def record_served(rows: list[ServedNow], warehouse: str, wait_seconds: float, staging: str) -> None:
     """Check and publish rows of ``served``."""
-    dumped = [row.model_dump() | {"differs": json.dumps(row.differs, ensure_ascii=False)} for row in rows]
+    dumped = [
+        row.model_dump(exclude={"is_accepted"}) | {"differs": json.dumps(row.differs, ensure_ascii=False)}
+        for row in rows
+    ]
     key = content_key(rows=[str(row) for row in dumped])
     publish_checked([stage_rows(staging, "watch", key, ServedRow, dumped)], warehouse, wait_seconds, kept=AUDITS_STAND)
 
@@ -104,11 +107,20 @@ def look_at_index(look: IndexLook, name: str) -> CheckedIndex:
 def record_indexes(rows: list[CheckedIndex], warehouse: str, wait_seconds: float, staging: str) -> None:
     """Check and publish rows of ``index_check``."""
     dumped = [
-        row.model_dump() | {name: json.dumps(getattr(row, name), ensure_ascii=False) for name in JSON_COLUMNS}
+        row.model_dump(exclude={"advice"})
+        | {name: json.dumps(getattr(row, name), ensure_ascii=False) for name in JSON_COLUMNS}
         for row in rows
     ]
     key = content_key(rows=[str(row) for row in dumped])
     staged = stage_rows(staging, "watch", key, IndexCheckRow, dumped)
+    publish_checked([staged], warehouse, wait_seconds, kept=AUDITS_STAND)
+
+
+@task(name="record the night", task_run_name="record the night", persist_result=False)
+def record_night(row: dict[str, Any], warehouse: str, wait_seconds: float, staging: str) -> None:
+    """Check and publish a row of ``watch_run``."""
+    row |= {"problems": json.dumps(row["problems"], ensure_ascii=False)}
+    staged = stage_rows(staging, "watch", str(row["run_key"]), WatchRunRow, [row])
     publish_checked([staged], warehouse, wait_seconds, kept=AUDITS_STAND)
 
 

@@ -44,25 +44,25 @@ def audit(request: AuditRequest, backbone: str | None, is_full: bool, as_json: b
     from rich.console import Console
 
     from embaudit.cli.display import TerminalDisplay
-    from embaudit.gate import GateTripped
+    from embaudit.errors import ProblemFound
     from embaudit.steps.progress import shown_on
 
     console = Console(stderr=True)
     asked = f"Auditing [bold]{as_text(request.checkpoint)}[/bold], profile {as_text(request.profile)} …"
     console.print(asked, highlight=False)
-    tripped: GateTripped | None = None
+    found: ProblemFound | None = None
     with TerminalDisplay(console, show_steps=logs) as display, shown_on(display):
         try:
             outcome, both = run_audit(request, backbone)
-        except GateTripped as error:
-            # The audit is done and published: show it before exiting with the gate's code.
-            tripped, outcome, both = error, error.audit, None
+        except ProblemFound as error:
+            # The audit is done and published: show it before exiting with its code.
+            found, outcome, both = error, error.audit, None
     if as_json:
         click.echo((both or outcome).model_dump_json(indent=1))
     else:
         print_outcome(outcome, request.warehouse, is_full=is_full, seconds=time.monotonic() - began)
-    if tripped is not None:
-        raise tripped
+    if found is not None:
+        raise found
 
 
 def print_outcome(outcome: AuditOutcome, warehouse: str | None, *, is_full: bool, seconds: float) -> None:

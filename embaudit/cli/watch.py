@@ -22,7 +22,7 @@ from embaudit.watch.look import Looked
 from embaudit.watch.watch_list import WatchList, read_watch_list
 
 if TYPE_CHECKING:
-    from embaudit_flows.watch_record import WatchOutcome
+    from embaudit.watch.outcome import WatchOutcome
 
 
 @click.command()
@@ -56,7 +56,9 @@ def watch(
     as_json: bool,
     logs: bool,
 ) -> None:
-    """Audit what is new on WATCH_LIST (TOML), and compare it with the previous revision.
+    """Audit what is new on WATCH_LIST (TOML), compare it with the previous revision, look at endpoints and indexes.
+
+    Exit code 1 if something is wrong that nobody accepted, 2 if something could not be looked at.
 
     The default WATCH_LIST is EMBAUDIT_WATCH_LIST, or watch.toml in EMBAUDIT_HOME.
     """
@@ -72,8 +74,8 @@ def watch(
     prepare_prefect(show_logs=logs)
     from embaudit.server.temporary import await_server
     from embaudit.steps.progress import shown_on
+    from embaudit.watch.happening import NightProblem
     from embaudit_flows.watch import watch as watch_flow
-    from embaudit_flows.watch_record import WatchFailed
 
     console = Console(stderr=True)
     console.print(f"Watching [bold]{as_text(path)}[/bold] …", highlight=False)
@@ -87,9 +89,8 @@ def watch(
     try:
         with TerminalDisplay(console, show_steps=logs) as display, shown_on(display):
             outcome = watch_flow(**parameters)
-    except WatchFailed as error:
-        if error.outcome is not None:
-            print_outcome(error.outcome, as_json)
+    except NightProblem as error:
+        print_outcome(error.outcome, as_json)
         raise
     print_outcome(outcome, as_json)
 

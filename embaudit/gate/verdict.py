@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from embaudit.errors import EXIT_TRIPPED, EmbauditError
+from embaudit.errors import ProblemFound
 from embaudit.sentences import first_of
 
 Kind = Literal["limit", "change", "severity", "require"]
@@ -120,12 +120,10 @@ class GateVerdict(BaseModel):
         return f"Gate passed: {of} of the policy {self.policy}{warned}."
 
 
-class GateTripped(EmbauditError):
+class GateTripped(ProblemFound):
     """An audit fails a policy; unlike after a failed check, the audit stays published."""
 
-    exit_code = EXIT_TRIPPED
-    # The finished audit, if a flow raised this: the command line still prints it.
-    audit: Any = None
+    state = "Gate tripped"
     verdict: GateVerdict | None = None
 
 

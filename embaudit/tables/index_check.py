@@ -23,10 +23,18 @@ class IndexCheckRow(Row, table="index_check", key=("check_key",), scope="content
     passport: str | None = column("File of the passport that was in force for it; null: there is none.")
     passport_id: str | None = column("Id of the checkpoint in that passport, or of its vectors.")
     verdict: Literal[
-        "wholly its own", "not wholly its own", "golden queries lost", "another function", "could not be told"
+        "gone",
+        "empty",
+        "rows lost",
+        "wholly its own",
+        "not wholly its own",
+        "golden queries lost",
+        "another function",
+        "could not be told",
     ] = column("Outcome, what earlier nights left open included; another function: it is no longer its passport's.")
     line: str = column("What came, what is wrong with it and what to type, in sentences.")
     rows: int | None = column("All rows; null: it was not looked at, and so in the columns after it.", ge=0)
+    most_rows: int | None = column("The most rows that it had, since somebody accepted fewer; null: unknown.", ge=0)
     added: int | None = column("Rows whose id was not there.", ge=0)
     overwritten: int | None = column("Rows whose id was there with another vector or text.", ge=0)
     removed: int | None = column("Ids that are gone.", ge=0)
@@ -54,6 +62,7 @@ class IndexCheckRow(Row, table="index_check", key=("check_key",), scope="content
     golden_lost: Json = column("Those that are not found: query, expected, where lost, why, and what mends it.")
     open_rows: Json = column("Rows of what is open, as far as they are known: id, the night they came in, name.")
     problems: Json = column("What is open: key of the check that found it first, name, night, sentence.")
+    accepted: Json = column("What somebody accepted of rows that are still there, in sentences.")
     seconds: float = column("How long it took.", ge=0)
 
     @row_rule

@@ -10,7 +10,7 @@ from embaudit.table import TOLERANCE, Json, Row, Series, column
 from embaudit.table import rule as row_rule
 from embaudit.tables.index_check import IndexCheckRow
 
-Status = Literal["audited", "unchanged", "known", "running", "failed", "unreachable"]
+Status = Literal["audited", "unchanged", "known", "running", "failed", "gone", "removed", "unreachable"]
 # Revisions with these need no further attention; all others are tried again next time.
 DONE: tuple[Status, ...] = ("audited", "unchanged", "known")
 # Of an index, as ``embaudit switch`` says it; and where only passports are compared.
@@ -34,7 +34,9 @@ class WatchedRevisionRow(Row, table="watched_revision", key=("source", "revision
     parameters_key: str = column("Key of the audit's settings; different settings start a new baseline.")
     parameters: Json = column("Parameters of the flow audit.")
     checkpoint_id: str | None = column("Id of its content; null: it could not be read.")
-    status: Status = column("Outcome.")
+    status: Status = column(
+        "Outcome; gone: its folder is not there; removed: nor is it on the list any more, so nothing is open."
+    )
     reason: str | None = column("Why it failed or could not be reached.")
     audit_id: str | None = column("Audit of this content under these settings.")
     first_seen: datetime = column("When a watch first saw it.")
@@ -49,6 +51,31 @@ class WatchedRevisionRow(Row, table="watched_revision", key=("source", "revision
     def times_are_in_order(first_seen: Series, last_seen: Series) -> Series:
         """last_seen is not before first_seen."""
         return first_seen <= last_seen
+
+
+class WatchRunRow(Row, table="watch_run", key=("run_key",), scope="content"):
+    """Each night of a watch: when it ran, how it ended, and what it found."""
+
+    run_key: str = column("Key of the list and the time.")
+    watch_list: str = column("The watch list.")
+    started: datetime = column("When it began.")
+    seconds: float = column("How long it took.", ge=0)
+    state: str = column("Name of its run: Completed, or that of the gravest problem.")
+    exit_code: int = column(
+        "Of the command: 0, 1 with a verdict, 2 if something could not be looked at.", within=(0, 2)
+    )
+    message: str = column("What it did and found, in one line.")
+    sources: int = column("Checkpoints that it looked at.", ge=0)
+    audited: int = column("Of these, audited.", ge=0)
+    endpoints: int = column("Endpoints that it asked.", ge=0)
+    indexes: int = column("Indexes that it looked at.", ge=0)
+    problem_count: int = column("Problems that nobody has accepted.", ge=0)
+    problems: Json = column("Each of them: the run's name for it, of what, and a sentence.")
+
+    @row_rule
+    def a_run_without_problems_is_completed(state: Series, problem_count: Series) -> Series:
+        """A run has the name of its gravest problem, and is Completed without any; a gate may only mark it."""
+        return (state == "Completed") <= (problem_count == 0)
 
 
 class ServedRow(Row, table="served", key=("look_key",), scope="content"):
@@ -194,6 +221,7 @@ class GateResultRow(
 ROWS: tuple[type[Row], ...] = (
     AuditBackboneRow,
     WatchedRevisionRow,
+    WatchRunRow,
     ServedRow,
     IndexCheckRow,
     IndexChangeRow,

@@ -22,20 +22,21 @@ from embaudit.warehouse.named import find_state
 from embaudit.warehouse.publish import run_write
 from embaudit.warehouse.transaction import transaction
 from embaudit.warehouse.write import replace_rows
+from embaudit.watch.happening import DO_NOT_SERVE, WORSE
 
-# How an open item begins, other than a rule of a policy.
-WORSE, DO_NOT_SERVE, IN_INDEX = "got worse: ", "do not serve: ", "in the index: "
+# Of what a watch looks at every night: an index, an endpoint, a checkpoint that cannot be read.
+LOOKED_AT = ("index", "endpoint", "watched")
 
 
 @dataclass(frozen=True)
 class OpenItem:
     """A rule that trips an audit's gate (``what`` is ``gate``), a figure that got worse, or a verdict not to serve.
 
-    Or what a watch found in an index.
+    Or what a watch found in an index, at an endpoint, or in place of a checkpoint.
 
     Attributes:
-        audit_id: the audit; of an index, the check that found it first.
-        against: hash of the policy, or the earlier audit; the index; empty for a verdict.
+        audit_id: the audit; of what a watch looks at, the look that found it first.
+        against: hash of the policy, or the earlier audit; the index, endpoint or source; empty for a verdict.
         policy: its name; empty for others.
         item: name of the rule, of the figure, of the verdict's cause, or of the finding.
     """
@@ -47,7 +48,8 @@ class OpenItem:
     item: str
 
     def __str__(self) -> str:
-        said = {"gate": f"policy {self.policy}: ", "worse": WORSE, "verdict": DO_NOT_SERVE, "index": IN_INDEX}
+        said = {"gate": f"policy {self.policy}: ", "worse": WORSE, "verdict": DO_NOT_SERVE, "index": "in the index: "}
+        said |= {"endpoint": "served otherwise: ", "watched": "the checkpoint is "}
         return f"{said[self.what]}{self.item}"
 
 
@@ -68,6 +70,17 @@ def read_accepted_in_indexes(warehouse: Warehouse | str, wait_seconds: float) ->
             return set()
         rows = connection.execute("SELECT audit_id, item FROM acceptance WHERE what = 'index'").fetchall()
     return {(str(key), str(item)) for key, item in rows}
+
+
+def read_accepted_subjects(warehouse: Warehouse | str, wait_seconds: float) -> set[tuple[str, str]]:
+    """(what, name) of watched endpoints and checkpoints of which all that was found is accepted."""
+    with open_reader(warehouse_at(warehouse), wait_seconds) as connection:
+        rows = connection.execute(
+            "SELECT what, against FROM found_item WHERE list_contains(?, what) GROUP BY ALL "
+            "HAVING count(*) = count(accepted)",
+            [LOOKED_AT],
+        ).fetchall()
+    return {(str(what), str(name)) for what, name in rows}
 
 
 def gate_outcome(warehouse: Warehouse | str, audit_id: str, policy_hash: str, wait_seconds: float) -> str | None:
@@ -140,20 +153,20 @@ def accept(
 def _audits_of(connection: duckdb.DuckDBPyConnection, name: str) -> list[str]:
     """Every published audit of the checkpoint that a name stands for; or those of a watched source; or one audit.
 
-    Of an index, the checks that found what is open.
+    And the looks of a watch that found what is open in an index, at an endpoint, or in place of a watched checkpoint.
     """
     places = [without_credentials(name), str(Path(name).expanduser().absolute())]
-    if connection.execute("SELECT 1 FROM index_check WHERE store IN (?, ?) LIMIT 1", places).fetchone():
-        found = connection.execute(
-            "SELECT DISTINCT audit_id FROM found_item WHERE what = 'index' AND against IN (?, ?) ORDER BY 1", places
-        )
-        return [str(key) for (key,) in found.fetchall()]
+    found = connection.execute(
+        "SELECT DISTINCT audit_id FROM found_item WHERE list_contains(?, what) AND against IN (?, ?) ORDER BY 1",
+        [LOOKED_AT, *places],
+    ).fetchall()
     watched = connection.execute(
         "SELECT DISTINCT audit_id FROM watched_source WHERE source IN (?, ?) AND audit_id IS NOT NULL ORDER BY 1",
         [name, places[1]],
     ).fetchall()
-    audits = [str(audit_id) for (audit_id,) in watched]
-    if audits:
+    audits = [str(audit_id) for (audit_id,) in (*found, *watched)]
+    known = "SELECT 1 FROM index_check WHERE store IN (?, ?) UNION ALL SELECT 1 FROM served WHERE endpoint IN (?, ?)"
+    if audits or connection.execute(f"{known} LIMIT 1", [*places, *places]).fetchone():
         return audits
     state = find_state(connection, name)
     if state.checkpoint_id is None:

@@ -65,6 +65,11 @@ class History:
         """The source's newest revision with different content, to compare with."""
         return self._newest(row for row in self._under(source, parameters_key) if row.checkpoint_id != checkpoint_id)
 
+    def unread(self) -> list[WatchedRevision]:
+        """The newest revision of each source of which it could not be read."""
+        newest = [self._newest(row for row in self._rows.values() if row.source == name) for name in self._names]
+        return [row for row in newest if row is not None and row.status in ("failed", "gone")]
+
     def has_other_settings(self, source: str, parameters_key: str) -> bool:
         """Whether the source has finished revisions only under other settings."""
         keys = {row.parameters_key for row in self._of(source)}
@@ -80,6 +85,10 @@ class History:
             )
         self._rows[_key(row)] = row
         return row
+
+    @property
+    def _names(self) -> list[str]:
+        return sorted({row.source for row in self._rows.values()})
 
     def _under(self, source: str, parameters_key: str) -> Iterable[WatchedRevision]:
         return (row for row in self._of(source) if row.parameters_key == parameters_key)

@@ -29,12 +29,20 @@ from embaudit.watch.index_golden import ask_golden, said_of_golden
 from embaudit.watch.index_look import IndexNow, LookedAt
 from embaudit.watch.index_open import OpenRows
 from embaudit.watch.index_rows import OLD, RowMarks, SeenRows, marks_of, what_is_new
-from embaudit.watch.index_said import said_of_another, said_of_failure, said_of_look
+from embaudit.watch.index_said import said_of_another, said_of_failure, said_of_look, what_to_do, whose
 from embaudit.watch.index_seen import FOLDER, SeenIndex, keep_seen, read_seen
+from embaudit.watch.index_whole import ROWS_LOST, LastLook, is_gone, problem_of, rows_lost
 from embaudit.watch.watch_list import IndexEntry
 
 IndexVerdict = Literal[
-    "wholly its own", "not wholly its own", "golden queries lost", "another function", "could not be told"
+    "gone",
+    "empty",
+    "rows lost",
+    "wholly its own",
+    "not wholly its own",
+    "golden queries lost",
+    "another function",
+    "could not be told",
 ]
 # (key of the check that found it first, name of the finding) of what somebody accepted.
 Accepted = Collection[tuple[str, str]]
@@ -56,6 +64,7 @@ class CheckedIndex(BaseModel):
     verdict: IndexVerdict = "could not be told"
     line: str
     rows: int | None = None
+    most_rows: int | None = None
     added: int | None = None
     overwritten: int | None = None
     removed: int | None = None
@@ -83,7 +92,10 @@ class CheckedIndex(BaseModel):
     golden_lost: list[dict[str, str]] = []
     open_rows: list[dict[str, str]] = []
     problems: list[dict[str, str]] = []
+    accepted: list[str] = []
     seconds: float = 0.0
+    # What to type; it ends the line, too.
+    advice: str = ""
 
     @property
     def is_red(self) -> bool:
@@ -98,10 +110,13 @@ class IndexLook:
         home: the folder of results.
         reports: the folder with passports.
         accepted: what somebody accepted until now.
+        last: what the warehouse knows of it; None in a first look.
     """
 
-    def __init__(self, entry: IndexEntry, home: Path, reports: Path, accepted: Accepted) -> None:
-        self._entry, self._reports, self._accepted = entry, reports, accepted
+    def __init__(
+        self, entry: IndexEntry, home: Path, reports: Path, accepted: Accepted, last: LastLook | None = None
+    ) -> None:
+        self._entry, self._reports, self._accepted, self._last = entry, reports, accepted, last
         self.path = seen_of(entry, home)
         self._kept: tuple[SeenIndex, SeenRows] | None = None
 
@@ -126,14 +141,28 @@ class IndexLook:
             with held.function:
                 facts |= self._facts(held, seen, before, facts["check_key"], now)
         except EmbauditError as error:
-            facts |= _as_before(before)
-            facts["line"] = said_of_failure(error, entry, facts["problems"], facts.get("since"))
+            facts |= self._unread(error, before, facts.get("since"), facts["check_key"], now)
         return CheckedIndex(**facts, seconds=time.monotonic() - start)
 
     def keep(self) -> None:
         """Let the next look be told against this one; one that failed leaves what was kept before."""
         if self._kept is not None:
             keep_seen(self.path, *self._kept)
+
+    def _unread(
+        self, error: EmbauditError, before: OpenRows | None, since: datetime | None, key: str, now: datetime
+    ) -> dict[str, Any]:
+        """Nothing could be read: the index is gone, or it cannot be told; what was open stays open."""
+        facts, last = _as_before(before), self._last
+        verdict = "gone" if is_gone(self._entry) else "could not be told"
+        said = error.happened if verdict == "gone" else " ".join(filter(None, (error.happened, error.kept)))
+        whole = problem_of(verdict, said, last, key, now, self._accepted)
+        advice = what_to_do(self._entry, whole) or error.next_step
+        line = said_of_failure(error, facts["problems"], since, advice)
+        lost = [] if last is None else [one for one in last.problems if one["name"] == ROWS_LOST]
+        problems = [*whole, *lost, *facts["problems"]]
+        most = None if last is None else last.most_rows
+        return {**facts, "verdict": verdict, "line": line, "problems": problems, "advice": advice, "most_rows": most}
 
     def _facts(
         self,
@@ -201,16 +230,32 @@ class IndexLook:
             SeenRows.of(marks, groups),
         )
         is_told = any(one is not None and one.share is not None for one in (old, came))
-        lost = golden.problems if golden is not None and self._entry.golden is not None else []
-        problems = [*before.problems, *lost]
-        is_own = "golden queries lost" if lost else "wholly its own" if is_told else "could not be told"
+        lost_queries = golden.problems if golden is not None and self._entry.golden is not None else []
+        most, lost_rows = rows_lost(self._entry, len(marks), self._last, key, now, self._accepted)
+        whole, verdict = lost_rows, "rows lost"
+        if not lost_rows:
+            verdict = "not wholly its own" if before.problems else "golden queries lost" if lost_queries else ""
+            # Where every row is of an accepted night, nothing is left to look at.
+            is_told = is_told or (old is None and came is None)
+            verdict = verdict or ("wholly its own" if is_told else "could not be told")
+        if not len(marks):
+            verdict, told = "empty", "It has no rows." if not most else f"It has no rows; it had {most:,}."
+            whole = problem_of(verdict, told, self._last, key, now, self._accepted)
+        elif verdict == "could not be told":
+            whole = problem_of(verdict, whose(old, came), self._last, key, now, self._accepted)
+        problems = [*whole, *before.problems, *lost_queries]
         since = seen[0].asked if seen else None
+        advice = what_to_do(self._entry, problems)
+        accepted = before.accepted
         return {
             **facts,
             **asked_golden,
-            "verdict": "not wholly its own" if before.problems else is_own,
-            "line": said_of_look(self._entry, new, old, came, problems, key, since, said),
+            "verdict": verdict,
+            "line": said_of_look(new, old, came, problems, key, since, [said, *accepted, advice]),
+            "advice": advice,
+            "accepted": accepted,
             "rows": len(marks),
+            "most_rows": most,
             "added": new.added,
             "overwritten": new.overwritten,
             "removed": new.removed,

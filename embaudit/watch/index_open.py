@@ -54,6 +54,20 @@ class OpenRows:
             for row in group.bad.get(name, [])[:MOST_KNOWN]
         ]
 
+    @property
+    def accepted(self) -> list[str]:
+        """What somebody accepted of rows that are still there, in sentences."""
+        levels = [
+            f"Accepted of the old rows: {name}{'' if level >= ANY_SHARE else f', up to {level:.1%}'}."
+            for name, level in self.groups[0].levels.items()
+        ]
+        return levels + [
+            f"Accepted: {group.said[name]}"
+            for group in self.groups[1:]
+            for name in group.accepted
+            if name in group.said
+        ]
+
     def look_again(self, now: IndexNow, new: WhatIsNew) -> np.ndarray:
         """Judge the rows of earlier red nights; returns (n,) in which night's rows each row still is.
 

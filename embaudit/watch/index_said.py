@@ -11,47 +11,57 @@ from embaudit.masking import masked, without_credentials
 from embaudit.watch.index_function import InForce
 from embaudit.watch.index_look import LookedAt
 from embaudit.watch.index_rows import WhatIsNew
+from embaudit.watch.index_whole import EMPTY, GONE, ROWS_LOST, UNREAD
 from embaudit.watch.watch_list import IndexEntry
 
+# What ends a problem of the whole index.
+UNTIL = {
+    GONE: "it is there",
+    EMPTY: "it has rows",
+    ROWS_LOST: "the rows are back",
+    UNREAD: "it can be read",
+    "golden": "the golden queries are found",
+}
 # As in ``CheckedIndex.problems``.
 Problem = Mapping[str, str]
 
 
 def said_of_look(
-    entry: IndexEntry,
     new: WhatIsNew,
     old: LookedAt | None,
     came: LookedAt | None,
     problems: Sequence[Problem],
     key: str,
     since: datetime | None,
-    of_golden: str = "",
+    rest: Sequence[str] = (),
 ) -> str:
     """What came, and what is open.
 
     Args:
         key: of this look.
         since: when the look before was; None in a first one.
-        of_golden: how many golden queries are found; empty without any.
+        rest: what else there is to say: of golden queries, of what was accepted, what to type.
     """
     parts = [_what_came(new, since)]
     found = [problem["said"] for problem in problems if problem["key"] == key]
-    if found:
-        parts += found
+    if not any(problem["name"] == UNREAD for problem in problems):
+        parts += found or [whose(old, came, is_first=since is None)]
     else:
-        each = ((came, "new rows"), (old, "rows" if since is None else "old rows"))
-        parts += [_whose(looked, what) for looked, what in each if looked is not None]
-    parts += [of_golden] if of_golden else []
+        parts += found
     parts += _still(problem for problem in problems if problem["key"] != key)
-    return " ".join([*parts, *_what_to_do(entry, problems)])
+    return " ".join(part for part in (*parts, *rest) if part)
 
 
-def said_of_failure(
-    error: EmbauditError, entry: IndexEntry, problems: Sequence[Problem], since: datetime | None
-) -> str:
+def whose(old: LookedAt | None, came: LookedAt | None, *, is_first: bool = False) -> str:
+    """Whose the rows are in which nothing was found."""
+    each = ((came, "new rows"), (old, "rows" if is_first else "old rows"))
+    return " ".join(_whose(looked, what) for looked, what in each if looked is not None)
+
+
+def said_of_failure(error: EmbauditError, problems: Sequence[Problem], since: datetime | None, advice: str) -> str:
     """Why it was not looked at, and what was kept."""
     kept = "" if since is None else f"The next night tells new rows against {_time(since)}."
-    parts = [error.happened, error.kept, kept, *_still(problems), error.next_step]
+    parts = [error.happened, error.kept, kept, *_still(problems), advice]
     return " ".join(part for part in parts if part)
 
 
@@ -96,7 +106,7 @@ def _whose(looked: LookedAt, what: str) -> str:
     share = looked.share
     if share is None:
         why = next((one.sentence for one in looked.report.findings if one.level == "not measured"), "")
-        return f"Whose the {what} are could not be told. {why}".rstrip()
+        return f"Cannot tell whose the {what} are. {why}".rstrip()
     is_all = looked.encoded >= looked.rows
     bound = "" if is_all or share[2] == 0 else f" (at most {share[2]:.2%} of all {looked.rows:,} are not)"
     which = f"All {looked.encoded:,} {what}" if is_all else f"Of the {what}, {looked.encoded:,} drawn at random"
@@ -107,12 +117,17 @@ def _still(problems: Sequence[Problem] | Iterator[Problem]) -> list[str]:
     return [f"Open since {problem['night']}: {problem['said']}" for problem in problems]
 
 
-def _what_to_do(entry: IndexEntry, problems: Sequence[Problem]) -> list[str]:
-    if not problems:
-        return []
+def what_to_do(entry: IndexEntry, problems: Sequence[Problem]) -> str:
+    """What ends it, and what to type; empty if nothing is open."""
+    names = {problem["name"] for problem in problems}
+    until = [said for name, said in UNTIL.items() if name in names]
+    if names - set(UNTIL):
+        until.append("these rows are encoded again or gone")
+    if not until:
+        return ""
     accept = f"embaudit accept {quote(entry.name)} --reason TEXT"
-    until = f"It is green when these rows are encoded again, gone, or accepted ({accept})."
-    return [until, f"To see each of them: {command(entry)}"]
+    see = f" To see each of them: {command(entry)}" if names - set(UNTIL) else ""
+    return f"It is green when {', '.join(until)}, or it is accepted ({accept}).{see}"
 
 
 def _time(at: datetime) -> str:

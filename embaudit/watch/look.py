@@ -148,7 +148,8 @@ def look(
         return failed_finding(source, error, "unreachable", revision)
     except EmbauditError as error:
         # Including invalid settings, such as an unknown pooling.
-        return failed_finding(source, error, "failed", revision)
+        is_gone = source.kind == "local" and not Path(source.place).exists()
+        return failed_finding(source, error, "gone" if is_gone else "failed", revision)
 
 
 def judged(

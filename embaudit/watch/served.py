@@ -52,6 +52,8 @@ class ServedNow(BaseModel):
     kinds_apart: int = 0
     requests: int = 0
     seconds: float = 0.0
+    # Whether somebody accepted that it serves this.
+    is_accepted: bool = False
 
     @property
     def is_otherwise(self) -> bool:

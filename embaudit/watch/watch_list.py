@@ -121,6 +121,9 @@ class IndexEntry(_Entry):
     rows: int = Field(
         default=1_000, ge=1, le=20_000, description="how many new and how many old ones are encoded again"
     )
+    lost: float = Field(
+        default=0.1, gt=0, le=1, description="share of the most rows that it had which, once gone, is a problem"
+    )
     also: list[str] = Field(default=[], description="other functions that may have built rows")
     golden: Path | None = Field(default=None, description="golden queries that are asked every night (docs/why.md)")
     k: int = Field(default=10, ge=1, le=1_000, description="among how many results they should be found")

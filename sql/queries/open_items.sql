@@ -1,4 +1,4 @@
--- What must not be served, which gates tripped, which figures got worse, in what each checkpoint's name stands for now, and what is wrong in an index, that nobody has accepted?
+-- What is open: verdicts not to serve, tripped gates, worse figures of what each checkpoint's name stands for now, and what is wrong with a watched index, endpoint or checkpoint, that nobody has accepted?
 SELECT
     coalesce(audit.settings ->> '$.source', checkpoint.source) AS source, found_item.audit_id, found_item.what,
     found_item.policy, found_item.item, found_item.against, audit.finished
@@ -7,8 +7,11 @@ JOIN audit USING (audit_id)
 LEFT JOIN checkpoint USING (checkpoint_id)
 WHERE found_item.accepted IS NULL AND audit.checkpoint_id IN (SELECT checkpoint_id FROM named_checkpoint)
 UNION ALL
-SELECT found_item.against, found_item.audit_id, found_item.what, '', found_item.item, found_item.against, check_.asked
+SELECT against, audit_id, what, '', item, against, coalesce(
+    (SELECT asked FROM index_check WHERE check_key = found_item.audit_id),
+    (SELECT asked FROM served WHERE look_key = found_item.audit_id),
+    (SELECT max(last_seen) FROM watched_revision WHERE source = found_item.against)
+)
 FROM found_item
-JOIN index_check AS check_ ON check_.check_key = found_item.audit_id
-WHERE found_item.accepted IS NULL AND found_item.what = 'index'
+WHERE accepted IS NULL AND what IN ('index', 'endpoint', 'watched')
 ORDER BY ALL;

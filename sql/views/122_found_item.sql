@@ -1,5 +1,6 @@
 -- What needs a decision: verdicts not to serve, rules that tripped the newest gate of a policy, figures that got worse.
--- So does what the last look at each watched index found: audit_id is the check that found it first, against the index.
+-- So does what the last look at each watched index or endpoint found: audit_id is the look that found it first, against
+-- the index or the address; and a watched checkpoint that cannot be read: audit_id is a key of it, against its name.
 -- accepted is null where nobody has accepted it.
 CREATE OR REPLACE VIEW found_item AS
 WITH found AS (
@@ -26,7 +27,7 @@ JOIN audit USING (audit_id)
 LEFT JOIN acceptance USING (audit_id, what, against, item)
 WHERE found.is_bad AND audit.status = 'published'
 UNION ALL
-SELECT in_index.*, acceptance.accepted_by, acceptance.reason, acceptance.accepted
+SELECT looked_at.*, acceptance.accepted_by, acceptance.reason, acceptance.accepted
 FROM (
     SELECT
         problem ->> '$.key' AS audit_id, 'index' AS what, store AS against, '' AS policy, problem ->> '$.name' AS item
@@ -35,5 +36,34 @@ FROM (
         FROM index_check
         QUALIFY row_number() OVER (PARTITION BY store ORDER BY asked DESC, check_key) = 1
     )
-) AS in_index
+    UNION ALL
+    -- The same difference, night after night, is one item.
+    SELECT arg_min(look_key, asked), 'endpoint', endpoint, '', item
+    FROM (
+        SELECT
+            *,
+            coalesce(nullif(array_to_string(CAST(differs AS VARCHAR[]), '; '), ''), verdict) AS item,
+            max(asked) OVER (PARTITION BY endpoint) AS last_asked,
+            max(asked) FILTER (verdict IN ('the same function', 'first seen')) OVER (PARTITION BY endpoint) AS last_right
+        FROM served
+        WHERE verdict <> 'could not be compared'
+    )
+    WHERE last_right IS NULL OR asked > last_right
+    GROUP BY endpoint, item
+    HAVING max(asked) = any_value(last_asked)
+    UNION ALL
+    SELECT
+        left(md5(concat_ws(chr(10), source, parameters_key, revision, status, CAST(last_done AS VARCHAR))), 16),
+        'watched', source, '', status
+    FROM (
+        SELECT
+            *,
+            max(last_seen) FILTER (status IN ('audited', 'unchanged', 'known')) OVER (PARTITION BY source) AS last_done
+        FROM watched_revision
+        QUALIFY row_number() OVER (
+            PARTITION BY source ORDER BY last_seen DESC, first_seen DESC, revision, parameters_key
+        ) = 1
+    )
+    WHERE status IN ('failed', 'gone')
+) AS looked_at
 LEFT JOIN acceptance USING (audit_id, what, against, item);

@@ -1,0 +1,174 @@
+"""What a night found and did, in words: a row a source, the problems, the run's message, the table for the morning."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from datetime import datetime
+
+from pydantic import BaseModel
+
+from embaudit.shown import cut
+from embaudit.watch.happening import DO_NOT_SERVE, WORSE, NightProblem, Problem, exit_code_of, in_order
+from embaudit.watch.index_check import CheckedIndex
+from embaudit.watch.served import ServedNow
+
+# What a watch did with a source, in the order of the summary; ``seen``: the revision was dealt with before.
+OUTCOMES = ("audited", "unchanged", "known", "seen", "running", "failed", "gone", "unreachable")
+# Of a source that was not audited, what happened.
+NOT_AUDITED = {"failed": "checkpoint_unreadable", "gone": "checkpoint_gone", "unreachable": "hub_silent"}
+# Of a problem in an index, what happened; any other name is one of rows.
+OF_INDEX = {
+    "gone": "index_gone",
+    "empty": "index_empty",
+    "unread": "index_unread",
+    "rows_lost": "rows_lost",
+    "golden": "golden_lost",
+}
+PUBLISHED = "Everything else is done and recorded."
+# Problems that a message tells in full, and characters of each; the log and the notification have all of them.
+TOLD, MOST_TOLD = 5, 400
+
+
+class WatchedRow(BaseModel):
+    """The outcome of one source in this watch."""
+
+    source: str
+    revision: str
+    outcome: str
+    checkpoint_id: str | None
+    audit_id: str | None
+    predecessor_audit_id: str | None
+    worse: list[str]
+    # Which weights changed since the predecessor, and what becomes of the index that it built; None if not known.
+    weights: str | None = None
+    index: str | None = None
+    gate: str | None
+    reason: str | None
+    # What nobody has accepted, whether this watch found it or an earlier one, and since when.
+    open: list[str] = []
+    open_since: datetime | None = None
+    fails: bool = False
+    # Of one that was not audited: whether its audit failed, and whether somebody accepted that it is so.
+    audit_failed: bool = False
+    is_accepted: bool = False
+
+    @property
+    def problems(self) -> Iterator[Problem]:
+        """What is wrong with it."""
+        since = f" (open since {self.open_since:%Y-%m-%d})" if self.open_since else ""
+        broken = [item.removeprefix(DO_NOT_SERVE) for item in self.open if item.startswith(DO_NOT_SERVE)]
+        rules = [item for item in self.open if not item.startswith((DO_NOT_SERVE, WORSE))]
+        worse = self.worse or [item.removeprefix(WORSE) for item in self.open if item.startswith(WORSE)]
+        what = f"the audit {self.audit_id}" if self.audit_id else "its audit"
+        if broken:
+            yield self._problem("broken", f"{', '.join(broken)}{since}; see embaudit show {self.audit_id}.")
+        if self.fails:
+            yield self._problem("tripped", f"{what} fails {'; '.join(rules)}{since}.")
+        if worse:
+            said = "; ".join([*worse, *(change.rstrip(".") for change in (self.weights, self.index) if change)])
+            yield self._problem("worse", f"{said}{since}.")
+        if self.outcome in NOT_AUDITED and not self.is_accepted:
+            name = "audit_failed" if self.audit_failed else NOT_AUDITED[self.outcome]
+            yield self._problem(name, self.reason or "it says nothing.")
+
+    def _problem(self, name: str, said: str) -> Problem:
+        return Problem(name, self.source, said)
+
+
+class WatchOutcome(BaseModel):
+    """What a watch found and did; ``watch_run``, ``watched_revision``, ``served`` and ``index_check`` keep it."""
+
+    warehouse: str
+    rows: list[WatchedRow]
+    served: list[ServedNow] = []
+    indexes: list[CheckedIndex] = []
+
+    @property
+    def problems(self) -> list[Problem]:
+        """Everything that must not look as if all were well, the gravest first."""
+        found = [problem for row in self.rows for problem in row.problems]
+        for asked in self.served:
+            if asked.is_otherwise and not asked.is_accepted:
+                found.append(Problem("served_otherwise", asked.endpoint, asked.line))
+            elif asked.verdict == "could not be compared":
+                found.append(Problem("endpoint_silent", asked.endpoint, asked.line))
+        return in_order([*found, *(problem for index in self.indexes for problem in _in_index(index))])
+
+    @property
+    def marked(self) -> list[WatchedRow]:
+        """Sources whose gate is tripped and only marks."""
+        return [row for row in self.rows if row.gate == "tripped" and not row.fails]
+
+    @property
+    def summary(self) -> str:
+        """Such as ``1 problem: Do not serve: models/a; 2 audited, 5 seen; 1 index wholly the function's``."""
+        problems, parts = self.problems, []
+        if problems:
+            named: dict[str, list[str]] = {}
+            for problem in problems:
+                named.setdefault(problem.happening.state, []).append(problem.subject)
+            said = "; ".join(f"{state}: {', '.join(dict.fromkeys(subjects))}" for state, subjects in named.items())
+            parts.append(f"{len(problems)} problem{'s' * (len(problems) > 1)}: {said}")
+        counts = Counter(row.outcome for row in self.rows)
+        if done := ", ".join(f"{counts[name]} {name}" for name in OUTCOMES if counts[name]):
+            parts.append(done)
+        if self.marked:
+            parts.append(f"the gate is tripped for {len(self.marked)}")
+        parts += [f"{count} {said}" for said, count in Counter(map(_served, self.served)).items() if said]
+        parts += [
+            f"{count} {'index' if count == 1 else 'indexes'} {said}"
+            for said, count in Counter(map(_own, self.indexes)).items()
+            if said
+        ]
+        return "; ".join(parts) or "nothing watched"
+
+    def problem(self) -> NightProblem | None:
+        """The error that ends the night's run, under the name of its gravest problem; None of a green night."""
+        found = self.problems
+        if not found:
+            return None
+        told = [str(problem) if len(found) == 1 else cut(str(problem), MOST_TOLD) for problem in found[:TOLD]]
+        more = [f"And {len(found) - TOLD} more."] if len(found) > TOLD else []
+        count = [] if len(found) == 1 else [f"{len(found)} problems."]
+        error = NightProblem(
+            " ".join([*count, *told, *more]), kept=PUBLISHED, next_step="What is open: embaudit query open-items"
+        )
+        error.state, error.exit_code, error.outcome = found[0].happening.state, exit_code_of(found), self
+        return error
+
+    def table(self) -> list[dict[str, str]]:
+        """What people read in the morning: a row a problem, with its reason, and one for all that is fine."""
+        problems = self.problems
+        rows = [
+            {"what": problem.happening.state, "of": problem.subject, "reason": problem.said} for problem in problems
+        ]
+        subjects = {problem.subject for problem in problems}
+        others = [*(row.source for row in self.rows), *(one.endpoint for one in self.served)]
+        fine = [name for name in [*others, *(one.store for one in self.indexes)] if name not in subjects]
+        said = self.summary.split("; ", 1)[-1] if problems else self.summary
+        if fine or not problems:
+            rows.append({"what": "Nothing wrong", "of": f"{len(fine)} of {len(fine) + len(subjects)}", "reason": said})
+        return rows
+
+
+def _in_index(index: CheckedIndex) -> Iterator[Problem]:
+    if index.verdict == "another function":
+        yield Problem("another_function", index.store, index.line)
+    for problem in index.problems:
+        # The line of the look that found it says what to type.
+        is_new = problem["key"] == index.check_key
+        said = problem["said"] if is_new else f"{problem['said'].rstrip('.')} (open since {problem['night']})."
+        yield Problem(OF_INDEX.get(problem["name"], "foreign"), index.store, f"{said} {index.advice}".strip())
+
+
+def _served(one: ServedNow) -> str:
+    if one.is_otherwise:
+        return "served otherwise, as accepted" if one.is_accepted else ""
+    return {"the same function": "served as audited", "first seen": "seen for the first time"}.get(one.verdict, "")
+
+
+def _own(one: CheckedIndex) -> str:
+    if one.is_red:
+        return ""
+    return "wholly the function's, but for what was accepted" if one.accepted else "wholly the function's"
