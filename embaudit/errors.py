@@ -84,6 +84,10 @@ class CorpusError(EmbauditError):
     """A corpus that cannot be found or read, or that is too small for the requested measure."""
 
 
+class EmptyStore(CorpusError):
+    """A store of vectors that holds no row, so that nobody can say which of its columns are the vectors."""
+
+
 class HubUnreachable(CheckpointError, CorpusError):
     """The hub did not answer. The checkpoint or data set may be fine; trying again later may work."""
 

@@ -7,6 +7,7 @@ morning: so an error ends its run under a name of its own, and its message is wh
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar, cast
@@ -39,6 +40,8 @@ def ends_in_words(failed: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
                     raise
                 return cast(R, _red(error, failed))
 
+        # Prefect looks for the types of parameters in the module of what it is given, which is this one.
+        run.__signature__ = inspect.signature(function, eval_str=True)  # type: ignore[attr-defined]
         return run
 
     return made

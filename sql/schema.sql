@@ -1600,6 +1600,24 @@ CREATE TABLE watched_revision (
     PRIMARY KEY (source, revision, parameters_key)
 );
 
+-- Each night of a watch: when it ran, how it ended, and what it found.
+CREATE TABLE watch_run (
+    "run_key" VARCHAR NOT NULL,
+    "watch_list" VARCHAR NOT NULL,
+    "started" TIMESTAMP WITH TIME ZONE NOT NULL,
+    "seconds" DOUBLE NOT NULL,
+    "state" VARCHAR NOT NULL,
+    "exit_code" INTEGER NOT NULL,
+    "message" VARCHAR NOT NULL,
+    "sources" INTEGER NOT NULL,
+    "audited" INTEGER NOT NULL,
+    "endpoints" INTEGER NOT NULL,
+    "indexes" INTEGER NOT NULL,
+    "problem_count" INTEGER NOT NULL,
+    "problems" JSON NOT NULL,
+    PRIMARY KEY (run_key)
+);
+
 -- What endpoints serve, each time that a watch asked them.
 CREATE TABLE served (
     "look_key" VARCHAR NOT NULL,
@@ -1631,6 +1649,7 @@ CREATE TABLE index_check (
     "verdict" VARCHAR NOT NULL,
     "line" VARCHAR NOT NULL,
     "rows" INTEGER,
+    "most_rows" INTEGER,
     "added" INTEGER,
     "overwritten" INTEGER,
     "removed" INTEGER,
@@ -1658,6 +1677,7 @@ CREATE TABLE index_check (
     "golden_lost" JSON NOT NULL,
     "open_rows" JSON NOT NULL,
     "problems" JSON NOT NULL,
+    "accepted" JSON NOT NULL,
     "seconds" DOUBLE NOT NULL,
     PRIMARY KEY (check_key)
 );

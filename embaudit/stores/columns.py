@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from embaudit.corpora.fields import ID_FIELDS
-from embaudit.errors import UsageError
+from embaudit.errors import EmptyStore, UsageError
 from embaudit.stores.decode import text_form
 from embaudit.stores.place import AskedRows, SeveralFit
 from embaudit.stores.table import StoreColumn, StoreTable, Values
@@ -95,6 +95,8 @@ def _vector(table: StoreTable, asked: AskedRows) -> str:
     if len(candidates) > 1 and asked.dimension is not None:
         own = [name for name in candidates if _dimension(table.columns[name]) == asked.dimension]
         candidates = own if len(own) == 1 else candidates
+    if not candidates and (table.rows == 0 or not table.columns):
+        raise EmptyStore(f"{table.shown} has no rows.", next_step="Put some into it, or name another one.")
     if not candidates:
         raise UsageError(
             f"{table.shown} has no column of vectors: it has {listed(table.columns)}.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from embaudit.errors import CorpusError
+from embaudit.errors import CorpusError, EmptyStore
 from embaudit.stores.extras import needed
 from embaudit.stores.faiss_rows import FaissRows
 from embaudit.stores.faiss_search import open_search
@@ -33,7 +33,7 @@ def open_faiss(place: StorePlace, asked: AskedRows) -> StoreTable:
     faiss = needed("faiss", "faiss", place.shown)
     rows = FaissRows(faiss, place.path, place.head, place.shown)
     if not rows.count:
-        raise CorpusError(f"{place.shown} is an index without rows.", next_step="Add vectors, or name another file.")
+        raise EmptyStore(f"{place.shown} is an index without rows.", next_step="Add vectors, or name another file.")
     metrics: Mapping[int, Metric] = {faiss.METRIC_INNER_PRODUCT: "dot", faiss.METRIC_L2: "l2"}
     notes = (
         ()

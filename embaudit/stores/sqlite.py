@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from embaudit.errors import CorpusError, UsageError
+from embaudit.errors import CorpusError, EmptyStore, UsageError
 from embaudit.stores.columns import IDS, is_vector
 from embaudit.stores.copies import copied, read_only
 from embaudit.stores.extras import needed
@@ -39,6 +39,9 @@ def open_sqlite(place: StorePlace, asked: AskedRows) -> StoreTable:
             for name, sql in connection.execute("SELECT name, sql FROM sqlite_master WHERE type IN ('table', 'view')")
         }
         tables = [_table(connection, name) for name in made if not _is_inside(name, made)]
+        is_filled = any(connection.execute(f"SELECT 1 FROM {one.quoted} LIMIT 1").fetchone() for one in tables)
+        if asked.part is None and tables and not is_filled:
+            raise EmptyStore(f"{place.shown} has no rows.", next_step="Put some into it, or name another one.")
         source, called = source_of(tables, asked.part, place.shown)
         declared = made.get(called.removeprefix("table "), "")
         has_ids = not is_query(asked.part) and ROWID in _names(connection, f"SELECT rowid AS rowid, * FROM {source}")

@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from embaudit.errors import EmbauditError
+from embaudit.errors import EmbauditError, EmptyStore
 from embaudit.keys import content_key
 from embaudit.masking import masked
 from embaudit.stores.opened import open_store
@@ -154,10 +154,11 @@ class IndexLook:
     ) -> dict[str, Any]:
         """Nothing could be read: the index is gone, or it cannot be told; what was open stays open."""
         facts, last = _as_before(before), self._last
-        verdict = "gone" if is_gone(self._entry) else "could not be told"
+        is_empty = isinstance(error, EmptyStore)
+        verdict = "gone" if is_gone(self._entry) else "empty" if is_empty else "could not be told"
         said = error.happened if verdict == "gone" else " ".join(filter(None, (error.happened, error.kept)))
         whole = problem_of(verdict, said, last, key, now, self._accepted)
-        advice = what_to_do(self._entry, whole) or error.next_step
+        advice = " ".join(part for part in (error.next_step, what_to_do(self._entry, whole)) if part)
         line = said_of_failure(error, facts["problems"], since, advice)
         lost = [] if last is None else [one for one in last.problems if one["name"] == ROWS_LOST]
         problems = [*whole, *lost, *facts["problems"]]

@@ -56,7 +56,8 @@ class WatchedRow(BaseModel):
     @property
     def problems(self) -> Iterator[Problem]:
         """What is wrong with it."""
-        since = f" (open since {self.open_since:%Y-%m-%d})" if self.open_since else ""
+        is_old = self.open_since is not None and self.outcome != "audited"
+        since = f" (open since {self.open_since:%Y-%m-%d})" if is_old else ""
         broken = [item.removeprefix(DO_NOT_SERVE) for item in self.open if item.startswith(DO_NOT_SERVE)]
         rules = [item for item in self.open if not item.startswith((DO_NOT_SERVE, WORSE))]
         worse = self.worse or [item.removeprefix(WORSE) for item in self.open if item.startswith(WORSE)]

@@ -37,20 +37,22 @@ FROM (
         QUALIFY row_number() OVER (PARTITION BY store ORDER BY asked DESC, check_key) = 1
     )
     UNION ALL
-    -- The same difference, night after night, is one item.
-    SELECT arg_min(look_key, asked), 'endpoint', endpoint, '', item
+    -- The same difference, night after night, is one item: of the first of the looks since it was last right.
+    SELECT look_key, 'endpoint', endpoint, '', item
     FROM (
         SELECT
             *,
             coalesce(nullif(array_to_string(CAST(differs AS VARCHAR[]), '; '), ''), verdict) AS item,
-            max(asked) OVER (PARTITION BY endpoint) AS last_asked,
-            max(asked) FILTER (verdict IN ('the same function', 'first seen')) OVER (PARTITION BY endpoint) AS last_right
+            max(asked) OVER of_endpoint AS last_asked,
+            max(asked) FILTER (verdict IN ('the same function', 'first seen')) OVER of_endpoint AS last_right
         FROM served
         WHERE verdict <> 'could not be compared'
+        WINDOW of_endpoint AS (PARTITION BY endpoint)
     )
     WHERE last_right IS NULL OR asked > last_right
-    GROUP BY endpoint, item
-    HAVING max(asked) = any_value(last_asked)
+    QUALIFY
+        max(asked) OVER (PARTITION BY endpoint, item) = last_asked
+        AND row_number() OVER (PARTITION BY endpoint, item ORDER BY asked, look_key) = 1
     UNION ALL
     SELECT
         left(md5(concat_ws(chr(10), source, parameters_key, revision, status, CAST(last_done AS VARCHAR))), 16),

@@ -17,7 +17,6 @@ from embaudit.warehouse.migrate import known_views
 from embaudit.warehouse.open_items import read_accepted_in_indexes
 from embaudit.warehouse.query import run_query
 from embaudit_flows.watch import watch
-from embaudit_flows.watch_record import FOREIGN_STATE
 
 
 @pytest.mark.slow
@@ -28,8 +27,10 @@ def test_by_the_flow_the_tables_and_the_commands(
     assert watch(str(library.list)).summary == "1 index wholly the function's"
     library.write(named(20, 24), revision=1)
     state = watch(str(library.list), return_state=True)
-    assert state.name == FOREIGN_STATE
-    assert state.result().summary == f"not wholly its function's: {library.path}"
+    assert (state.name, state.type.value) == ("Index got worse", "FAILED")
+    night = state.result(raise_on_failure=False)
+    assert (night.outcome.summary, night.exit_code) == (f"1 problem: Index got worse: {library.path}", 1)
+    assert "20, doc-21" in state.message
     warehouse = home / "warehouse.duckdb"
     found = run_query(warehouse, "index-checks")
     row = dict(zip(found.columns, found.rows[0], strict=True))
@@ -45,14 +46,15 @@ def test_by_the_flow_the_tables_and_the_commands(
     assert run_query(warehouse, "open-items").rows == []
     shown = run_here(("watch", str(library.list)), here, tmp_path)
     assert shown.returncode == 0
-    assert "1 index wholly the function's" in shown.stdout
+    assert "1 index wholly the function's, but for what was accepted" in shown.stdout
+    assert "Accepted: 4 of the 4 rows" in shown.stdout
     assert "embaudit query index-checks" in shown.stdout
     seen = run_here(("watch", str(library.list), "--dry-run"), here, tmp_path)
     assert f"look for rows that are not those of {library.folder / 'model'}" in seen.stdout
 
 
 def test_a_warehouse_from_before_there_were_indexes_is_upgraded(published_warehouse: Path) -> None:
-    older = known_views()["found_item"].partition("UNION ALL\nSELECT in_index")[0] + ";"
+    older = known_views()["found_item"].partition("UNION ALL\nSELECT looked_at")[0] + ";"
     with duckdb.connect(published_warehouse) as connection:
         connection.execute(older)
         connection.execute("DROP TABLE index_check")
@@ -64,5 +66,6 @@ def test_a_warehouse_from_before_there_were_indexes_is_upgraded(published_wareho
     assert "embaudit upgrade" in refused.next_step
     assert CliRunner().invoke(cli, ["upgrade", *words]).exception is None
     with duckdb.connect(published_warehouse, read_only=True) as connection:
-        assert connection.execute("SELECT * FROM found_item ORDER BY ALL").fetchall() == open_before
+        of_audits = "SELECT * FROM found_item WHERE what IN ('gate', 'worse', 'verdict') ORDER BY ALL"
+        assert connection.execute(of_audits).fetchall() == open_before
     assert run_query(published_warehouse, "index-checks").rows == []

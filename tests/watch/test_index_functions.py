@@ -91,7 +91,8 @@ def test_an_empty_index_and_one_without_texts(library: Library) -> None:
     assert library.night().verdict == "wholly its own"
     library.remove(named(0, 3))
     empty = library.night()
-    assert (empty.verdict, empty.is_red) == ("could not be told", False)
+    assert (empty.verdict, empty.is_red) == ("empty", True)
+    assert f"embaudit accept {library.path} --reason TEXT" in empty.line
     library.write(named(0, 4))
     found = library.night()
     assert (found.added + found.overwritten, found.verdict) == (4 if empty.rows == 0 else 1, "wholly its own")

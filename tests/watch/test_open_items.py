@@ -18,7 +18,7 @@ from embaudit.cli.main import cli
 from embaudit.errors import UsageError
 from embaudit.page.index import index_page, read_index
 from embaudit.warehouse.open_items import gate_outcome, read_open
-from embaudit_flows.watch_record import AuditsFailed, GatesTripped
+from embaudit.watch.happening import NightProblem
 
 RULE = '[[limit]]\nname = "{name}"\nsummary = "socm_summary"\nmeasure = "socm_mean"\nmax = {most}\n'
 TABLES = ("gate_result", "regression", "watched_revision", "audit_backbone")
@@ -124,23 +124,16 @@ def test_a_red_night_does_not_turn_green_by_itself(watcher: Watcher, put: Put) -
     watcher.write('[[folder]]\npath = "model"', SETTINGS + 'policy = "release.toml"\n')
     policy.write_text(RULE.format(name="strict", most=0.0))
 
-    def red() -> GatesTripped:
-        with pytest.raises(
-            GatesTripped, match=r"The gate is tripped for 1 of 1 watched checkpoint: \S+model \("
-        ) as caught:
-            watcher.watch()
-        assert caught.value.outcome is not None
-        assert "policy release: strict" in caught.value.happened
-        assert caught.value.outcome.summary.endswith("; the gate is tripped for 1")
-        assert "embaudit accept" in caught.value.next_step
-        return caught.value
+    def red() -> NightProblem:
+        night = watcher.red("Gate tripped")
+        assert "policy release: strict" in night.happened
+        assert night.outcome.summary.startswith("1 problem: Gate tripped: ")
+        assert "open-items" in night.next_step
+        return night
 
-    first = red().outcome
-    second = red().outcome
-    assert first is not None
-    assert second is not None
+    first, second = red().outcome, red().outcome
     assert [first.rows[0].outcome, second.rows[0].outcome] == ["audited", "seen"]
-    assert (first.failed_audits, second.failed_audits) == ([], []), "a tripped gate is no failed audit"
+    assert [problem.name for problem in (*first.problems, *second.problems)] == ["tripped", "tripped"]
     assert second.rows[0].open_since is not None
     assert watcher.ask("SELECT count(*) FROM audit") == [(1,)]
 
@@ -157,14 +150,15 @@ def test_a_red_night_does_not_turn_green_by_itself(watcher: Watcher, put: Put) -
 
     # A broken copy says nothing about what is served: the last one that was seen stays open.
     (folder / "tokenizer.json").rename(folder / "tokenizer.gone")
-    red()
+    assert [one.name for one in watcher.red("Gate tripped").outcome.problems] == ["tripped", "checkpoint_unreadable"]
     (folder / "tokenizer.gone").rename(folder / "tokenizer.json")
     watcher.write('[[folder]]\npath = "model"', SETTINGS + 'policy = "release.toml"\ngate = "mark"\n')
-    assert watcher.watch().tripped, "marked, and the run goes on"
+    assert watcher.watch().marked, "marked, and the run goes on"
     put(watcher.folder / "other", 2)
     watcher.write(
         '[[folder]]\npath = "model"\n[[folder]]\npath = "other"\nsettings = { corpora = { wikipedia = "none.txt" } }',
         SETTINGS + 'policy = "release.toml"\n',
     )
-    with pytest.raises(AuditsFailed, match=r"1 audit of this watch failed: .*The gate is tripped for 1 of 2"):
-        watcher.watch()
+    both = watcher.red("Gate tripped")
+    assert [problem.name for problem in both.outcome.problems] == ["tripped", "audit_failed"]
+    assert both.exit_code == 2, "one could not be looked at"

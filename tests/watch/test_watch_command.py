@@ -59,8 +59,9 @@ def test_a_watch_prints_what_became_of_every_source(watcher: Watcher, put: Put, 
     put(watcher.folder / "refused", 1)
     watcher.write('[[folder]]\npath = "model"\n[[folder]]\npath = "refused"\nsettings = { pooling = "nonsense" }')
     done = embaudit_here("watch", str(watcher.list))
-    assert done.returncode == 0, done.stderr
-    assert "1 audited, 1 failed; 0 got worse." in done.stdout
+    assert done.returncode == 2, done.stderr
+    assert "; 1 audited, 1 failed." in done.stdout
+    assert "Checkpoint not read: " in done.stderr
     assert "nonsense" in done.stdout
     put(watcher.folder / "model", 1)
     watcher.write(
@@ -68,7 +69,7 @@ def test_a_watch_prints_what_became_of_every_source(watcher: Watcher, put: Put, 
     )
     failed = embaudit_here("watch", str(watcher.list), "--json")
     assert failed.returncode == 2
-    assert "1 audit of this watch failed" in failed.stderr
+    assert "Audit failed: " in failed.stderr
     assert "Traceback" not in failed.stderr
     outcome = json.loads(failed.stdout)
     assert [row["outcome"] for row in outcome["rows"]] == ["audited", "failed"]

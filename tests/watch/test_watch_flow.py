@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from math import comb, hypot
 from pathlib import Path
@@ -16,10 +17,11 @@ from embaudit.errors import CheckpointError
 from embaudit.gate import GateTripped
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.query import run_query
+from embaudit.watch.happening import NightProblem
 from embaudit.watch.look import BASELINE
+from embaudit.watch.outcome import WatchOutcome
 from embaudit_flows.watch import watch
 from embaudit_flows.watch_audits import AuditEnd, in_this_process
-from embaudit_flows.watch_record import AuditsFailed, WatchOutcome
 
 Put = Callable[[Path, int], Path]
 A, B, C = "a" * 40, "b" * 40, "c" * 40
@@ -52,6 +54,13 @@ class Watcher:
 
     def watch(self, **parameters: Any) -> WatchOutcome:
         return watch(str(self.list), retry_delays=[], **parameters)
+
+    def red(self, state: str, **parameters: Any) -> NightProblem:
+        """A watch that must end with a problem, under this name."""
+        with pytest.raises(NightProblem) as caught:
+            self.watch(**parameters)
+        assert caught.value.state == state, str(caught.value)
+        return caught.value
 
     def ask(self, sql: str, *parameters: object) -> list[tuple[Any, ...]]:
         with open_reader(self.warehouse) as connection:
@@ -144,16 +153,23 @@ def test_the_life_of_a_folder(watcher: Watcher, put: Put) -> None:
     )
     # Back to the first weights: nothing to audit, and the way back is compared, too.
     put(folder, 0)
-    (back,) = watcher.watch().rows
+    worse = watcher.red("Got worse")
+    assert "socm_mean of wikipedia +" in worse.happened
+    (back,) = worse.outcome.rows
     assert (back.outcome, back.audit_id, back.predecessor_audit_id) == ("seen", published[0], changed.audit_id)
-    assert watcher.watch().rows[0].predecessor_audit_id is None, "once"
+    assert watcher.red("Got worse").outcome.rows[0].predecessor_audit_id is None, "compared once, and open"
     assert len(audits(watcher)) == 2
     (state,) = run_query(watcher.warehouse, "watched").rows
     assert state[2] == "audited"
     assert state[4] == 2
     assert watcher.ask("SELECT predecessor_audit_id FROM audit_predecessor") == [(published[0],)]
+    nights = watcher.ask("SELECT state, exit_code, audited, problem_count FROM watch_run ORDER BY started")
+    assert nights == [
+        *[("Completed", 0, audited, 0) for audited in (1, 0, 0, 1)],
+        *[("Got worse", 1, 0, 1)] * 2,
+    ]
 
-    watcher.watch(again=True)
+    watcher.red("Got worse", again=True)
     (now, *_) = [finished for audit_id, finished in audits(watcher) if audit_id == published[0]]
     assert now > published[1], "asked again, on request"
     assert len(audits(watcher)) == 2
@@ -216,11 +232,11 @@ def test_one_that_fails_stops_no_other_and_is_tried_again(watcher: Watcher, put:
     settings = { corpora = { wikipedia = "texts.txt" } }
     """
     watcher.write(entries)
-    with pytest.raises(AuditsFailed, match=r"1 audit of this watch failed: \S+b-refused \(") as caught:
-        watcher.watch()
-    assert caught.value.exit_code == 2
-    assert caught.value.outcome is not None
-    assert outcomes(caught.value.outcome) == {
+    failed = watcher.red("Audit failed")
+    assert failed.exit_code == 2
+    assert re.search(r"Audit failed: \S+b-refused: ", failed.happened)
+    assert re.search(r"Checkpoint not read: \S+a-broken: .* is incomplete", failed.happened)
+    assert outcomes(failed.outcome) == {
         "a-broken": "failed",
         "b-refused": "failed",
         "c-good": "audited",
@@ -269,26 +285,28 @@ def test_the_life_of_a_repository(watcher: Watcher, put: Put, hub: ModelHub) -> 
     watcher.write('[[hub]]\nname = "owner/name"\n[[hub]]\nname = "owner/gone"\n[[folder]]\npath = "model"')
 
     hub.status = 503
-    down = watcher.watch()
+    down = watcher.red("Hub silent").outcome
     assert outcomes(down) == {"name": "unreachable", "gone": "unreachable", "model": "audited"}
     # It comes back after as many requests as the first of two sources made in vain.
     hub.ill_requests = len(hub.requests) // 2
-    up = watch(str(watcher.list), retry_delays=[0.1, 0.1])
+    with pytest.raises(NightProblem) as caught:
+        watch(str(watcher.list), retry_delays=[0.1, 0.1])
+    up = caught.value.outcome
     assert outcomes(up) == {"name": "audited", "gone": "failed", "model": "seen"}, "a retry found it"
     source = watcher.ask("SELECT settings ->> '$.source' FROM audit WHERE audit_id = ?", up.rows[-1].audit_id)
     assert source == [(f"owner/name@{A}",)]
 
     (folder / "README.md").write_text("# Better described")
     hub.commits["owner/name"] = B
-    described = watcher.watch()
+    described = watcher.red("Checkpoint not read").outcome
     assert outcomes(described)["name"] == "unchanged"
     fetched = len(hub.requests)
-    watcher.watch()
+    watcher.red("Checkpoint not read")
     assert hub.requests[fetched:] == ["/api/models/owner/name", "/api/models/owner/gone"]
 
     put(folder, 1)
     hub.commits["owner/name"] = C
-    changed = watcher.watch()
+    changed = watcher.red("Checkpoint not read").outcome
     assert outcomes(changed)["name"] == "audited"
     assert changed.rows[-1].predecessor_audit_id == up.rows[-1].audit_id
     revisions = watcher.ask(
@@ -311,13 +329,15 @@ def test_an_organisation_grows(watcher: Watcher, put: Put, hub: ModelHub) -> Non
     assert outcomes(watcher.watch()) == {"one": "seen", "two": "audited"}
 
 
-def test_what_cannot_be_read_is_on_record_and_fails_nothing(watcher: Watcher, put: Put) -> None:
+def test_what_cannot_be_read_is_on_record_and_red(watcher: Watcher, put: Put) -> None:
     folder = put(watcher.folder / "model", 0)
     (folder / "tokenizer.json").unlink()
     watcher.write('[[folder]]\npath = "model"\n[[hub]]\nname = "owner/name"')
     for _ in range(2):
         # Nothing is online in tests.
-        assert outcomes(watcher.watch()) == {"model": "failed", "name": "unreachable"}
+        night = watcher.red("Checkpoint not read")
+        assert outcomes(night.outcome) == {"model": "failed", "name": "unreachable"}
+        assert night.exit_code == 2
     rows = watcher.ask(
         "SELECT revision, status, audit_id, first_seen < last_seen FROM watched_revision ORDER BY status"
     )

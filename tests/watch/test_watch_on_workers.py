@@ -13,7 +13,6 @@ from prefect.client.schemas.objects import FlowRun, State
 from test_watch_flow import Put, Watcher, audits, outcomes, watcher  # noqa: F401  (a fixture)
 
 from embaudit.errors import ServerError
-from embaudit_flows.watch_record import AuditsFailed
 
 POOL = "for-watches"
 DEPLOYMENT = f"audit/{POOL}"
@@ -104,8 +103,8 @@ def test_a_run_that_failed_is_tried_again_by_the_next_watch(watcher: Watcher, pu
     texts.write_text("The river flows.\n")
     watcher.write('[[folder]]\npath = "model"\nsettings = { corpora = { wikipedia = "texts.txt" } }')
     for _ in range(2):
-        with pytest.raises(AuditsFailed, match="Failed"):
-            watcher.watch(deployment=DEPLOYMENT, timeout_seconds=1_800)
+        failed = watcher.red("Audit failed", deployment=DEPLOYMENT, timeout_seconds=1_800)
+        assert "ended as Audit failed" in failed.happened
     texts.write_text("The river flows.\nStars burn.\nBees fly.\nIron rusts.\n")
     assert outcomes(watcher.watch(deployment=DEPLOYMENT, timeout_seconds=1_800)) == {"model": "audited"}
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from commands import run_here
@@ -14,8 +15,15 @@ from benchmarks.serving.faults import faithful
 from benchmarks.serving.server import Served, serving
 from embaudit.checkpoint import LoadOptions, load_checkpoint
 from embaudit.warehouse.query import run_query
+from embaudit.watch.happening import NightProblem
 from embaudit_flows.watch import watch
-from embaudit_flows.watch_record import OTHERWISE_STATE
+
+
+def red_of(state: Any) -> NightProblem:
+    """What a run ended with."""
+    found = state.result(raise_on_failure=False)
+    assert isinstance(found, NightProblem), found
+    return found
 
 
 @pytest.mark.slow
@@ -33,8 +41,8 @@ def test_a_hosted_model_is_held_against_its_own_first_passport(
         served.encode = faithful(load_checkpoint(str(put(tmp_path / "other", 1)), LoadOptions(device="cpu")))
         for _ in range(2):
             state = watch(str(watch_list), return_state=True)
-            assert state.name == OTHERWISE_STATE
-            assert state.result().summary == f"not served as audited: {address}"
+            assert (state.name, state.type.value) == ("Not served as audited", "FAILED")
+            assert red_of(state).outcome.summary == f"1 problem: Not served as audited: {address}"
         (passport,) = (home / "reports" / "endpoints").iterdir()
         passport.unlink()
         assert watch(str(watch_list)).summary == "1 seen for the first time"
@@ -59,18 +67,35 @@ def test_what_is_served_is_asked_every_time(
         assert (right.served[0].verdict, right.served[0].kinds_apart) == ("the same function", 0)
         # The same server, wrongly configured overnight.
         served.encode = faithful(replace(checkpoint, recipe=replace(checkpoint.recipe, pooling=("cls",))))
-        state = watch(str(watch_list), return_state=True)
-        assert state.name == OTHERWISE_STATE
-        wrong = state.result()
-        assert wrong.summary == f"not served as audited: {address}"
+        night = red_of(watch(str(watch_list), return_state=True))
+        wrong = night.outcome
+        assert (night.state, night.exit_code) == ("Not served as audited", 1)
+        assert wrong.summary == f"1 problem: Not served as audited: {address}"
         assert "takes cls instead of mean pooling" in wrong.served[0].line
-    gone = watch(str(watch_list))
-    assert gone.summary == f"not compared: {address}"
+        # Somebody accepts it, and it stays accepted as long as it is the same; nothing else is.
+        assert [(row[2], row[4]) for row in run_query(home / "warehouse.duckdb", "open-items").rows] == [
+            ("endpoint", "; ".join(wrong.served[0].differs))
+        ]
+        accepted = run_here(
+            ("accept", address, "--reason", "known", "--by", "me"), {**os.environ, "EMBAUDIT_HOME": str(home)}, tmp_path
+        )
+        assert "served otherwise: " in accepted.stdout, accepted.stderr
+        assert watch(str(watch_list)).summary == "1 served otherwise, as accepted"
+        served.encode = faithful(replace(checkpoint, recipe=replace(checkpoint.recipe, pooling=("max",))))
+        assert red_of(watch(str(watch_list), return_state=True)).state == "Not served as audited"
+    silent = red_of(watch(str(watch_list), return_state=True))
+    gone = silent.outcome
+    assert (silent.state, silent.exit_code) == ("Endpoint silent", 2)
+    assert gone.summary == f"1 problem: Endpoint silent: {address}"
     assert "Nothing answers at" in gone.served[0].line
     (row,) = run_query(home / "warehouse.duckdb", "served").rows
     assert row[:2] == (address, "could not be compared")
     with_rows = run_query(home / "warehouse.duckdb", "SELECT verdict, differs FROM served ORDER BY asked").rows
-    assert [verdict for verdict, _ in with_rows] == ["the same function", "another function", "could not be compared"]
+    assert [verdict for verdict, _ in with_rows] == [
+        "the same function",
+        *["another function"] * 3,
+        "could not be compared",
+    ]
     assert "takes cls" in with_rows[1][1]
     seen = run_here(("watch", str(watch_list), "--dry-run"), os.environ, tmp_path)
     assert f"ask whether it serves {folder}" in seen.stdout
