@@ -1,6 +1,6 @@
-"""Prepares a Prefect server for embaudit's deployments: a work pool, a GPU limit, and a way to end dead runs.
+"""Prepares a Prefect server for embaudit's deployments: a work pool, a GPU limit, automations, and whom to call.
 
-All three are found by name, so this can be repeated: the limit and the automation are updated, the work pool is kept.
+All are found by name, so this can be repeated: the limit and the automations are updated, the work pool is kept.
 """
 
 from __future__ import annotations
@@ -10,25 +10,26 @@ from typing import TYPE_CHECKING
 
 from embaudit.errors import ServerError
 from embaudit.settings import Settings
+from embaudit_flows.automations import put_automations
 from embaudit_flows.gpu import GPU_LIMIT
+from embaudit_flows.notify import VARIABLE, Notifier
 
 if TYPE_CHECKING:
     from prefect.client.orchestration import SyncPrefectClient
 
 WORK_POOL = "embaudit"
-ZOMBIES = "embaudit: runs without a heartbeat have crashed"
-# Three heartbeats: prefect.yaml sets their interval to thirty seconds.
-SILENCE = timedelta(seconds=90)
 
 
-def set_up_server(gpu_slots: int) -> list[str]:
-    """Create the work pool, and create or update the concurrency limit and the automation; returns a line about each.
+def set_up_server(gpu_slots: int, notify: str | None = None, night: timedelta = timedelta(hours=25)) -> list[str]:
+    """Create the work pool, and create or update the concurrency limit and the automations; returns a line about each.
 
     Args:
         gpu_slots: number of measures that may use GPUs at the same time, across all workers.
+        notify: the notification block through which people are called; None leaves what was set up before.
+        night: how long there may be no night before they are.
 
     Raises:
-        ServerError: if no server is configured, or it does not answer.
+        ServerError: if no server is configured, it does not answer, or has no such block.
     """
     import httpx
     from prefect.client.orchestration import get_client
@@ -37,9 +38,10 @@ def set_up_server(gpu_slots: int) -> list[str]:
     try:
         with get_client(sync_client=True) as client:
             return [
+                *put_automations(client, notify, night),
                 _work_pool(client),
                 _gpu_limit(client, gpu_slots),
-                _zombie_automation(client),
+                *([] if notify is None else [_calls(notify)]),
             ]
     except (httpx.HTTPError, RuntimeError) as error:
         raise ServerError(
@@ -98,41 +100,16 @@ def _work_pool(client: SyncPrefectClient) -> str:
     return f"work pool {pool.name}, type {pool.type}"
 
 
+def _calls(notify: str) -> str:
+    """Let every deployment's run call through the block, and try it: a webhook that is wrong is found out now."""
+    from prefect.variables import Variable
+
+    Variable.set(VARIABLE, notify, overwrite=True)
+    notifier = Notifier(notify)
+    notifier.send("embaudit: set up", "This is where embaudit says what went wrong at night.")
+    return notifier.warnings[0] if notifier.warnings else f"calls through {notify}: a first message was sent"
+
+
 def _gpu_limit(client: SyncPrefectClient, slots: int) -> str:
     client.upsert_global_concurrency_limit_by_name(name=GPU_LIMIT, limit=slots)
     return f"concurrency limit {GPU_LIMIT}: {slots} measure{'s' * (slots != 1)} on a GPU at a time"
-
-
-def _zombie_automation(client: SyncPrefectClient) -> str:
-    """Ends runs whose heartbeats have stopped: if a machine dies, nothing else would ever end its run."""
-    from prefect.client.schemas.objects import StateType
-    from prefect.events.actions import ChangeFlowRunState
-    from prefect.events.schemas.automations import AutomationCore, EventTrigger, Posture
-    from prefect.events.schemas.events import ResourceSpecification
-
-    ends = {f"prefect.flow-run.{state}" for state in ("Completed", "Failed", "Cancelled", "Crashed")}
-    automation = AutomationCore(
-        name=ZOMBIES,
-        description="Marks a run as crashed when its heartbeats stop, so that a new one can take its place.",
-        trigger=EventTrigger(
-            after={"prefect.flow-run.heartbeat"},
-            expect={"prefect.flow-run.heartbeat", *ends},
-            match=ResourceSpecification({"prefect.resource.id": ["prefect.flow-run.*"]}),
-            for_each={"prefect.resource.id"},
-            posture=Posture.Proactive,
-            threshold=1,
-            within=SILENCE,
-        ),
-        actions=[
-            ChangeFlowRunState(
-                state=StateType.CRASHED,
-                message="No heartbeat: its process or machine has died. The same audit continues where it stopped.",
-            )
-        ],
-    )
-    known = client.read_automations_by_name(ZOMBIES)
-    for old in known[:1]:
-        client.update_automation(old.id, automation)
-    if not known:
-        client.create_automation(automation)
-    return f"automation: no heartbeat for {SILENCE.seconds} s = crashed"

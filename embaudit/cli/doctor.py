@@ -67,7 +67,7 @@ def doctor(checkpoint: str | None, trust_remote_code: bool, warehouse: Warehouse
         _hub(),
         _warehouse(place),
         _disk(place.data_path if isinstance(place, Lake) else place),
-        _server(),
+        *_server(),
         _leftovers(),
     ]
     table = Table("", "what", "found", "what to do")
@@ -207,33 +207,46 @@ def _disk(path: Path) -> Checked:
     return Checked("disk", f"{free / GIB:.0f} GiB free at {existing}")
 
 
-def _server() -> Checked:
-    url = os.environ.get("PREFECT_API_URL")
-    if not url:
-        return Checked(
-            "Prefect",
-            "no server configured: audits start a temporary one",
-            advice="keeping `prefect server start` running saves 10 s per audit",
-        )
+def _server() -> list[Checked]:
+    """The configured server, and whether it does at night what it should."""
     import httpx
 
     from embaudit.server.proxies import loopback_exempt, require_usable_proxies
+    from embaudit.server.settings import set_defaults
 
     try:
         require_usable_proxies()
+        set_defaults(show_logs=False)
     except EmbauditError as error:
-        return Checked("proxy", error.happened, False, error.next_step)
+        return [Checked("Prefect", error.happened, False, error.next_step)]
+    from prefect.settings import PREFECT_API_URL
+
+    # From the environment, or from where `prefect config set` keeps it.
+    url = PREFECT_API_URL.value()
+    if not url:
+        return [
+            Checked(
+                "Prefect",
+                "no server configured: audits start a temporary one",
+                advice="keeping `prefect server start` running saves 10 s per audit",
+            )
+        ]
     os.environ.update(loopback_exempt())
     try:
         httpx.get(f"{url}/health", timeout=5.0).raise_for_status()
     except httpx.HTTPError as error:
-        return Checked(
-            "Prefect",
-            f"{without_credentials(url)} does not answer ({type(error).__name__})",
-            False,
-            "start it (prefect server start) or unset PREFECT_API_URL",
-        )
-    return Checked("Prefect", f"{without_credentials(url)} answers")
+        return [
+            Checked(
+                "Prefect",
+                f"{without_credentials(url)} does not answer ({type(error).__name__})",
+                False,
+                "start it (prefect server start) or unset PREFECT_API_URL (prefect config unset PREFECT_API_URL)",
+            )
+        ]
+    from embaudit_flows.health import server_facts
+
+    facts = (Checked(one.what, one.found, one.is_good, one.advice) for one in server_facts())
+    return [Checked("Prefect", f"{without_credentials(url)} answers"), *facts]
 
 
 def _leftovers() -> Checked:
