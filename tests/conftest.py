@@ -20,7 +20,7 @@ from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoin
 # a PostgreSQL; and the end of all that a run has started.
 pytest_plugins = [
     *("report_form", "leftovers", "small_audits", "small_disk", "fault_table", "told_before"),
-    *("ready_warehouses", "postgres_server", "s3_server", "model_hub"),
+    *("ready_warehouses", "postgres_server", "s3_server", "model_hub", "webhook"),
 ]
 
 # Libraries and collected tests are a million objects that stay to the end. Looking through them for garbage again and

@@ -118,8 +118,9 @@ CUT_OFF = (
     Happening("No worker took a run.", "Late", None, "Prefect's records", "a worker takes it", "yellow", AUTOMATION),
     Happening("No night ran for 25 hours.", "no run", None, "Prefect's records", "a night runs", "none", AUTOMATION),
     Happening(
-        *("A second night began while one was at work.", "Cancelled", None, "Prefect's records"),
-        *("nothing is open: the first has seen everything", "grey", "nobody"),
+        "A second night began while one was at work, or within 90 s of a kill.",
+        *("AwaitingConcurrencySlot", None, "Prefect's records"),
+        *("the first has ended; it sees nothing new, or goes on", "yellow", "nobody"),
     ),
 )
 
@@ -174,3 +175,7 @@ def as_markdown() -> str:
         cells = (one.what.rstrip("."), f"*{one.state}*", one.colour, one.exit_code, one.caller, one.kept_in, one.until)
         rows.append("| " + " | ".join("" if cell is None else str(cell) for cell in cells) + " |")
     return "\n".join(rows)
+
+
+if __name__ == "__main__":
+    print(as_markdown())

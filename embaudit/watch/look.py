@@ -148,8 +148,12 @@ def look(
         return failed_finding(source, error, "unreachable", revision)
     except EmbauditError as error:
         # Including invalid settings, such as an unknown pooling.
-        is_gone = source.kind == "local" and not Path(source.place).exists()
-        return failed_finding(source, error, "gone" if is_gone else "failed", revision)
+        if source.kind == "local" and not Path(source.place).exists():
+            gone = CheckpointError(
+                f"There is no folder {source.place}.", next_step="Put it back, or take it off the list."
+            )
+            return failed_finding(source, gone, "gone", revision)
+        return failed_finding(source, error, "failed", revision)
 
 
 def judged(

@@ -9,7 +9,7 @@ from datetime import datetime
 from pydantic import BaseModel
 
 from embaudit.shown import cut
-from embaudit.watch.happening import DO_NOT_SERVE, WORSE, NightProblem, Problem, exit_code_of, in_order
+from embaudit.watch.happening import DO_NOT_SERVE, HAPPENINGS, WORSE, NightProblem, Problem, exit_code_of, in_order
 from embaudit.watch.index_check import CheckedIndex
 from embaudit.watch.served import ServedNow
 
@@ -71,7 +71,8 @@ class WatchedRow(BaseModel):
             yield self._problem("worse", f"{said}{since}.")
         if self.outcome in NOT_AUDITED and not self.is_accepted:
             name = "audit_failed" if self.audit_failed else NOT_AUDITED[self.outcome]
-            yield self._problem(name, self.reason or "it says nothing.")
+            reason = (self.reason or "it says nothing").rstrip(".")
+            yield self._problem(name, f"{reason}. It is green when {HAPPENINGS[name].until}.")
 
     def _problem(self, name: str, said: str) -> Problem:
         return Problem(name, self.source, said)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 from commands import Embaudit
 from warehouse_rows import rows
+from webhook import SECRET
 
 from embaudit.errors import EmbauditError, UsageError
 from embaudit.gate import GateTripped
@@ -21,7 +19,6 @@ from embaudit_flows.audit import AuditOutcome, audit
 from embaudit_flows.notify import Notifier, notify_on_failure
 from embaudit_flows.summary import key_of_source
 
-SECRET = "T0000-very-secret"
 POLICY = """
 [require]
 measures = ["socm"]
@@ -43,55 +40,6 @@ def policies(tmp_path: Path) -> dict[str, str]:
         path.write_text(POLICY.format(max=largest))
         found[name] = str(path)
     return found
-
-
-class Listener(HTTPServer):
-    """A webhook on this machine: what was posted, and to which address."""
-
-    def __init__(self, status: int) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.status = status
-        self.posts: list[tuple[str, dict[str, str]]] = []
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}/hook/{SECRET}"
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: Listener
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.server.posts.append((self.path, json.loads(body)))
-        self.send_response(self.server.status)
-        self.end_headers()
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Quiet."""
-
-
-@pytest.fixture
-def webhook(prefect_api: str) -> Iterator[Any]:
-    """Makes real notification blocks that post to a server of the test; returns it and the block's name."""
-    from prefect.blocks.notifications import CustomWebhookNotificationBlock
-
-    servers = []
-
-    def make(name: str, status: int = 200) -> tuple[Listener, str]:
-        server = Listener(status)
-        servers.append(server)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        block = CustomWebhookNotificationBlock(
-            name=name, url=server.url, method="POST", json_data={"title": "{{subject}}", "text": "{{body}}"}
-        )
-        block.save(name, overwrite=True)
-        return server, f"custom-webhook/{name}"
-
-    yield make
-    for server in servers:
-        server.shutdown()
-        server.server_close()
 
 
 def run(checkpoint: Path, profile: Path, **options: Any) -> AuditOutcome:

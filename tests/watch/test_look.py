@@ -123,7 +123,7 @@ def test_a_link_is_watched_by_its_name(put: Put, tmp_path: Path, settings: Audit
         ("model.safetensors", "has no weights"),
         ("cut weights", "is incomplete"),
         ("cut config", "cannot be read as JSON"),
-        ("gone", "Unknown checkpoint"),
+        ("gone", "There is no folder"),
     ],
 )
 def test_a_half_copied_folder_is_a_failure_with_a_reason(
