@@ -109,7 +109,10 @@ class AuditLog:
                 "version": measure.version,
                 "settings": plan.profile.settings_of(measure.name),
                 "started": plan.started,
-                "seconds": sum(part.seconds for part in staged),
+                # Null if nothing had to be computed: what an earlier audit paid for is not paid again.
+                "seconds": sum(part.seconds for part in staged if not part.is_reused)
+                if not all(part.is_reused for part in staged)
+                else None,
                 "encodes": sum(part.encodes for part in staged),
                 "status": "done",
                 "libraries": versions_of(staged),

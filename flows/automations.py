@@ -28,7 +28,7 @@ NIGHTLY = "nightly"
 OWN = {"prefect.resource.id": "prefect.tag.embaudit", "prefect.resource.role": "tag"}
 AGAIN = (
     "Every finished step is staged, and the next run continues there. To run it now: prefect deployment run NAME "
-    f"(after a kill, it waits up to {SILENCE.seconds} s for the dead one's place)."
+    "(after a kill, it waits about two minutes for the dead one's place)."
 )
 
 
@@ -49,13 +49,17 @@ def automations(block: BlockDocument | None, night: timedelta) -> Iterator[Autom
     def call(subject: str, body: str) -> list[SendNotification]:
         return [SendNotification(block_document_id=block.id, subject=subject, body=body)]
 
-    run = "{{ flow_run.name }}"
+    # Of the event: a run may be deleted by the time that it is told.
+    run = "{{ event.resource.name }}"
     yield _automation(
         DIED,
         "A run that could not say itself what happened: its process was killed, or it never got to its own code.",
         # TimedOut is Prefect's, too; a run that ends by itself has a name of its own.
         expect={f"prefect.flow-run.{state}" for state in ("Crashed", "Failed", "TimedOut")},
-        actions=call(f"embaudit: {run} is {{{{ flow_run.state.name }}}}", f"{{{{ flow_run.state.message }}}} {AGAIN}"),
+        actions=call(
+            f"embaudit: {run} is {{{{ event.resource['prefect.state-name'] }}}}",
+            f"{{{{ event.resource['prefect.state-message'] }}}} {AGAIN}",
+        ),
     )
     yield _automation(
         LATE,

@@ -81,6 +81,16 @@ def watch_rows() -> dict[str, Table]:
             ("owner/away", "", "unreachable", None, None, "no answer", NOON),
             **{"parameters_key": "k" * 16, "parameters": '{"profile": "quick"}'},
         ),
+        "watch_run": rows_of(
+            "watch_run",
+            "run_key started state exit_code problem_count problems",
+            ("n1", NOON, "Completed", 0, 0, "[]"),
+            (
+                *("n2", NOON + timedelta(days=1), "Index got worse", 1, 1),
+                '[{"state": "Index got worse", "of": "/indexes/one", "said": "8 of 10."}]',
+            ),
+            **{"watch_list": "/watch.toml", "seconds": 30.0, "message": "1 seen"},
+        ),
         "served": rows_of(
             "served",
             "look_key endpoint asked checkpoint_id verdict line worst kinds_apart",
@@ -92,16 +102,18 @@ def watch_rows() -> dict[str, Table]:
         "index_check": rows_of(
             "index_check",
             "check_key asked since checkpoint_id verdict line rows added new_encoded new_foreign new_share "
-            "new_share_low new_share_high problems",
+            "new_share_low new_share_high problems golden_found golden_lost",
             (
                 *("i2", NOON + timedelta(days=1), NOON, "c1", "not wholly its own", "8 of 10.", 50, 10, 10, 8),
                 *(0.8, 0.8, 0.8, '[{"key": "i2", "name": "other_vectors", "night": "2026-01-02", "said": "8."}]'),
+                *(1, '[{"query": "a river", "expected": "r1", "lost": "search", "said": "Not found.", "mend": "ef"}]'),
             ),
-            ("i1", NOON, None, "c1", "wholly its own", "First look.", 40, 0, 0, 0, None, None, None, "[]"),
+            ("i1", NOON, None, "c1", "wholly its own", "First look.", 40, 0, 0, 0, None, None, None, "[]", 2, "[]"),
             **{"store": "/indexes/one", "function": "/models/tiny", "passport": None, "passport_id": None},
             **{"overwritten": 0, "removed": 0, "old_encoded": 40, "old_foreign": 0, "old_share": 0.0},
             **{"old_share_low": 0.0, "old_share_high": 0.0, "zeros": 0, "not_finite": 0, "without_vector": 0},
             **{"copies": 0, "dimension": 32, "other_dimensions": 0, "open_rows": "[]", "seconds": 1.5},
+            **{"golden_queries": 2, "accepted": "[]"},
         ),
         "index_change": rows_of(
             "index_change",

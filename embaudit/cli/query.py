@@ -50,8 +50,19 @@ def print_result(result: QueryResult, form: str) -> None:
         _print_table(result)
 
 
+# Characters that a column needs to say anything: in a narrower terminal, rows stand one below the other.
+NARROWEST = 8
+
+
 def _print_table(result: QueryResult) -> None:
     console = Console()
+    if console.is_terminal and len(result.columns) * NARROWEST > console.width:
+        for row in result.rows:
+            console.rule(style="dim")
+            for name, value in zip(result.columns, row, strict=True):
+                console.print(Text.assemble((f"{visible(str(name))}: ", "bold"), _cell(value)))
+        click.echo(f"{len(result.rows)} row{'' if len(result.rows) == 1 else 's'}")
+        return
     # Names come from the SQL: as Text, rich does not read brackets as markup.
     table = Table(*(Column(Text(visible(str(name)))) for name in result.columns))
     for row in result.rows:

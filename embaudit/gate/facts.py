@@ -89,9 +89,9 @@ def _previous_state(connection: duckdb.DuckDBPyConnection, state: State) -> Stat
     """What the previous checkpoint of the same source was asked too, by the same versions of the measures."""
     rows = connection.execute(
         "WITH previous AS ("
-        "SELECT before.checkpoint_id FROM audit_question AS before JOIN audit_question AS own USING (source) "
-        "WHERE own.checkpoint_id = $own AND before.checkpoint_id <> $own AND before.finished < own.finished "
-        "ORDER BY before.finished DESC, before.audit_id DESC LIMIT 1) "
+        "SELECT before.checkpoint_id FROM audit_named AS before JOIN audit_named AS own USING (source) "
+        "WHERE own.checkpoint_id = $own AND before.checkpoint_id <> $own AND before.asked < own.asked "
+        "ORDER BY before.asked DESC, before.audit_id DESC LIMIT 1) "
         "SELECT before.audit_id, list(DISTINCT before.measure ORDER BY before.measure) "
         "FROM latest_result AS before JOIN previous USING (checkpoint_id) "
         "JOIN latest_result AS own ON own.checkpoint_id = $own AND own.measure = before.measure "

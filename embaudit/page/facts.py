@@ -17,7 +17,7 @@ GENERAL = {
     "published": "SELECT * FROM published_beside_audit WHERE audit_id = ? ORDER BY measure DESC, corpus DESC",
     # If the backbone's audit is in another warehouse, there is nothing to compare.
     "backbones": (
-        "SELECT link.backbone_audit_id, coalesce(checkpoint.source, audit.settings ->> '$.source') AS backbone "
+        "SELECT link.backbone_audit_id, coalesce(audit.settings ->> '$.source', checkpoint.source) AS backbone "
         "FROM audit_backbone AS link JOIN audit ON audit.audit_id = link.backbone_audit_id "
         "LEFT JOIN checkpoint USING (checkpoint_id) WHERE link.audit_id = ? ORDER BY ALL"
     ),
@@ -118,7 +118,7 @@ def read_audit(warehouse: Warehouse | str, audit_id: str | None, wait_seconds: f
 
         found = rows(
             "SELECT audit.*, "
-            "coalesce(checkpoint.source, audit.settings ->> '$.source') AS source, "
+            "coalesce(audit.settings ->> '$.source', checkpoint.source) AS source, "
             "checkpoint.layers AS layer_count, checkpoint.* EXCLUDE (checkpoint_id, source, layers) "
             "FROM audit LEFT JOIN checkpoint USING (checkpoint_id) "
             "WHERE starts_with(audit_id, ?) ORDER BY finished DESC, audit_id LIMIT 1",

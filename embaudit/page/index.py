@@ -22,10 +22,8 @@ from embaudit.warehouse.migrate import require_newest
 NAME = "index.html"
 Row = dict[str, Any]
 # The checkpoint that each name stands for: different revisions are different checkpoints, but only the newest counts.
-NAMED = (
-    "SELECT DISTINCT question.source, named.checkpoint_id FROM named_checkpoint AS named "
-    "JOIN audit_question AS question ON question.source = named.name"
-)
+# A name with a revision is one of the same without.
+NAMED = "SELECT name AS source, checkpoint_id FROM named_checkpoint WHERE name LIKE '/%' OR NOT contains(name, '@')"
 # A checkpoint's newest gate under each policy; a later audit without a policy, or under another, decides nothing.
 GATES = """
     SELECT
@@ -51,7 +49,7 @@ GATES = """
 """
 FACTS = {
     "audits": (
-        "SELECT audit_id, coalesce(checkpoint.source, audit.settings ->> '$.source') AS source, profile, status, "
+        "SELECT audit_id, coalesce(audit.settings ->> '$.source', checkpoint.source) AS source, profile, status, "
         "finished, reason FROM audit LEFT JOIN checkpoint USING (checkpoint_id) "
         "ORDER BY finished DESC NULLS LAST, audit_id"
     ),
@@ -73,7 +71,7 @@ FACTS = {
         "ORDER BY named.source, result.finished DESC, finding.audit_id, finding.measure, finding.place"
     ),
     "worse": (
-        "SELECT audit.audit_id, coalesce(checkpoint.source, audit.settings ->> '$.source') AS source, audit.finished, "
+        "SELECT audit.audit_id, coalesce(audit.settings ->> '$.source', checkpoint.source) AS source, audit.finished, "
         "regression.* EXCLUDE (audit_id), acceptance.accepted_by FROM regression JOIN audit USING (audit_id) "
         "LEFT JOIN checkpoint USING (checkpoint_id) LEFT JOIN acceptance ON acceptance.what = 'worse' "
         "AND acceptance.audit_id = audit.audit_id AND acceptance.against = regression.predecessor_audit_id "
@@ -81,11 +79,11 @@ FACTS = {
         "ORDER BY audit.finished DESC, audit.audit_id, predecessor_audit_id, summary, regression.item, measure"
     ),
     "figures": (
-        "SELECT checkpoint.source, audit.finished, audit.audit_id, severity.estimated, severity.estimated_low, "
-        "severity.estimated_high, socm.socm FROM audit JOIN checkpoint USING (checkpoint_id) "
+        "SELECT named.source, named.asked AS finished, named.audit_id, severity.estimated, severity.estimated_low, "
+        "severity.estimated_high, socm.socm FROM audit_named AS named "
         "LEFT JOIN (SELECT * FROM sticky_severity WHERE severity = 'moderate') AS severity USING (audit_id) "
         "LEFT JOIN (SELECT audit_id, avg(socm_mean) AS socm FROM socm_summary GROUP BY audit_id) AS socm "
-        "USING (audit_id) WHERE status = 'published' ORDER BY audit.finished, audit.audit_id"
+        "USING (audit_id) ORDER BY named.asked, named.audit_id, named.source"
     ),
     "checks": (
         "SELECT audit_id, table_name, expectation, column_name, severity, sum(unexpected_count)::BIGINT AS rows "

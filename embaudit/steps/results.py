@@ -63,6 +63,8 @@ class Staged(BaseModel):
     detail: dict[str, Any] = {}
     # Versions of the packages that computed it and what it was computed from; empty for rows that no step computed.
     versions: dict[str, str] = {}
+    # Whether an earlier run computed it.
+    is_reused: bool = False
 
     def found(self, kind: type[Kind]) -> Kind:
         """The figures of a dataclass that the step gave with the file, perhaps among others."""

@@ -203,7 +203,7 @@ class Step(Generic[P]):
             found = [_read(table, path, self.columns.get(table, set())) for table, path in paths.items()]
             whole = [file for file in found if file is not None]
             if len(whole) == len(found):
-                return whole, True
+                return [file.model_copy(update={"is_reused": True}) for file in whole], True
         if _only_staged.get():
             raise NotStaged(self.name)
         arguments = self.bound(*args, **kwargs)

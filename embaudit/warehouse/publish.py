@@ -126,7 +126,7 @@ def publish(
             for table in TABLES.values():
                 if table.scope == "audit" and table.name not in counts:
                     connection.execute(f"DELETE FROM {table.name} WHERE audit_id = ?", [audit.audit_id])
-            replace_rows(connection, "audit", [asdict(audit)])
+            _write_names(connection, audit)
         return counts
 
     counts = run_write(warehouse, wait_seconds, write)
@@ -182,6 +182,21 @@ def run_write(
     )(once)
 
 
+def _write_names(connection: duckdb.DuckDBPyConnection, audit: AuditRecord) -> None:
+    """The audit's row, which keeps the name that was asked for first, and the one that was asked for now."""
+    first = connection.execute(
+        "SELECT source FROM audit_name WHERE audit_id = ? ORDER BY asked, source LIMIT 1", [audit.audit_id]
+    ).fetchone()
+    now = audit.settings.get("source")
+    row = asdict(audit)
+    if first is not None:
+        row["settings"] = {**audit.settings, "source": first[0]}
+    replace_rows(connection, "audit", [row])
+    if now:
+        named = {"audit_id": audit.audit_id, "source": now, "asked": audit.finished or audit.started}
+        replace_rows(connection, "audit_name", [named])
+
+
 def _require_staged(staged: Sequence[StagedTable]) -> None:
     """Read every file's footer before writing anything, so that a broken file is named in the error."""
     for table in staged:
@@ -206,7 +221,16 @@ def _write_log(
         # The rows of the earlier run are still there: the audit stays published, with the reason noted.
         reason = f"a later run of this audit ended as {audit.status}: {audit.reason}"
         connection.execute("UPDATE audit SET reason = ? WHERE audit_id = ?", [reason, audit.audit_id])
-    replace_rows(connection, "measure_run", [{"audit_id": audit.audit_id, **asdict(run)} for run in runs])
+    paid = dict(
+        connection.execute(
+            "SELECT measure_key, seconds FROM measure_run WHERE audit_id = ?", [audit.audit_id]
+        ).fetchall()
+    )
+    measured = [{"audit_id": audit.audit_id, **asdict(run)} for run in runs]
+    # The same audit again computes nothing, and what it took stays on record.
+    for row in measured:
+        row["seconds"] = paid.get(row["measure_key"]) if row["seconds"] is None else row["seconds"]
+    replace_rows(connection, "measure_run", measured)
     rows = [{"audit_id": audit.audit_id, **asdict(row)} for row in expectations]
     replace_rows(connection, "expectation_result", rows)
     if rows:

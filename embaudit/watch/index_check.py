@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from embaudit.errors import EmbauditError, EmptyStore
+from embaudit.errors import CorpusError, EmbauditError, EmptyStore
 from embaudit.keys import content_key
 from embaudit.masking import masked
 from embaudit.stores.opened import open_store
@@ -44,6 +44,7 @@ IndexVerdict = Literal[
     "another function",
     "could not be told",
 ]
+LOOK = "Look whether it was moved, or what deleted it."
 # (key of the check that found it first, name of the finding) of what somebody accepted.
 Accepted = Collection[tuple[str, str]]
 
@@ -154,9 +155,11 @@ class IndexLook:
     ) -> dict[str, Any]:
         """Nothing could be read: the index is gone, or it cannot be told; what was open stays open."""
         facts, last = _as_before(before), self._last
-        is_empty = isinstance(error, EmptyStore)
-        verdict = "gone" if is_gone(self._entry) else "empty" if is_empty else "could not be told"
-        said = error.happened if verdict == "gone" else " ".join(filter(None, (error.happened, error.kept)))
+        verdict = "empty" if isinstance(error, EmptyStore) else "could not be told"
+        if is_gone(self._entry):
+            # Whatever failed first: the function may be missing, too.
+            verdict, error = "gone", CorpusError(f"There is no file or folder {self._entry.store}.", next_step=LOOK)
+        said = " ".join(filter(None, (error.happened, error.kept)))
         whole = problem_of(verdict, said, last, key, now, self._accepted)
         advice = " ".join(part for part in (error.next_step, what_to_do(self._entry, whole)) if part)
         line = said_of_failure(error, facts["problems"], since, advice)

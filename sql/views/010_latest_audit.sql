@@ -1,6 +1,6 @@
 -- The newest published audit of each checkpoint.
 CREATE OR REPLACE VIEW latest_audit AS
-SELECT audit.*, checkpoint.source, checkpoint.revision, checkpoint.pooling, checkpoint.hidden_size
+SELECT audit.*, coalesce(audit.settings ->> '$.source', checkpoint.source) AS source, checkpoint.revision, checkpoint.pooling, checkpoint.hidden_size
 FROM audit
 JOIN checkpoint USING (checkpoint_id)
 WHERE audit.status = 'published'

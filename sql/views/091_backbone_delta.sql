@@ -3,8 +3,8 @@ CREATE OR REPLACE VIEW backbone_delta AS
 SELECT
     link.audit_id,
     link.backbone_audit_id,
-    coalesce(own_checkpoint.source, own_audit.settings ->> '$.source') AS source,
-    coalesce(other_checkpoint.source, other_audit.settings ->> '$.source') AS backbone,
+    coalesce(own_audit.settings ->> '$.source', own_checkpoint.source) AS source,
+    coalesce(other_audit.settings ->> '$.source', other_checkpoint.source) AS backbone,
     own.summary,
     own.item,
     own.measure,

@@ -1,4 +1,4 @@
-"""A night that nobody starts: from the locked versions, a schedule becomes runs, a worker takes one, and people are called.
+"""A night that nobody starts: from the lock, a schedule becomes runs, a worker takes one, and people are called.
 
 Runs that somebody starts by hand work while a server's scheduler dies every minute, so nothing here is started by hand
 but what is killed.

@@ -34,8 +34,12 @@ def test_by_the_flow_the_tables_and_the_commands(
     warehouse = home / "warehouse.duckdb"
     found = run_query(warehouse, "index-checks")
     row = dict(zip(found.columns, found.rows[0], strict=True))
-    assert (row["verdict"], row["new_foreign"], row["passport_id"]) == ("not wholly its own", 4, None)
-    assert row["checkpoint_id"] is not None
+    assert (row["verdict"], row["new_foreign"], row["rows"]) == ("not wholly its own", 4, 24)
+    (ids,) = run_query(warehouse, "SELECT passport_id, checkpoint_id FROM index_check ORDER BY asked DESC LIMIT 1").rows
+    assert ids[0] is None
+    assert ids[1] is not None
+    history = run_query(warehouse, "index-history").rows
+    assert [row[2:5] for row in history] == [("not wholly its own", 24, 4), ("wholly its own", 20, None)]
     open_now = run_query(warehouse, "open-items").rows
     assert [(source, what, item) for source, _, what, _, item, *_ in open_now] == [
         (str(library.path), "index", "other_vectors")

@@ -1,0 +1,38 @@
+-- Every golden query that a look at a watched index did not find: where it was lost, and since when without a break.
+CREATE OR REPLACE VIEW golden_history AS
+WITH looked AS (
+    SELECT
+        store,
+        asked,
+        check_key,
+        golden_found,
+        golden_queries,
+        golden_share,
+        golden_share_low,
+        golden_share_high,
+        golden_lost,
+        row_number() OVER (PARTITION BY store ORDER BY asked, check_key) AS night
+    FROM index_check
+    WHERE golden_queries IS NOT NULL
+),
+lost AS (
+    SELECT * EXCLUDE (golden_lost), unnest(json_extract(golden_lost, '$[*]')) AS query FROM looked
+)
+SELECT
+    store,
+    query ->> '$.query' AS query,
+    query ->> '$.expected' AS expected,
+    asked,
+    min(asked) OVER (PARTITION BY store, query ->> '$.query', night - place) AS lost_since,
+    query ->> '$.lost' AS lost,
+    query ->> '$.said' AS said,
+    query ->> '$.mend' AS mend,
+    golden_found,
+    golden_queries,
+    golden_share,
+    golden_share_low,
+    golden_share_high,
+    check_key
+FROM (
+    SELECT *, row_number() OVER (PARTITION BY store, query ->> '$.query' ORDER BY night) AS place FROM lost
+);
