@@ -113,7 +113,8 @@ class GateVerdict(BaseModel):
     @property
     def headline(self) -> str:
         """The verdict in one sentence."""
-        count, of = len(self.tripped), f"{len(self.findings)} finding{'' if len(self.findings) == 1 else 's'}"
+        count, rules = (len({finding.rule for finding in some}) for some in (self.tripped, self.findings))
+        of = f"{rules} rule{'' if rules == 1 else 's'}"
         warned = f", {len(self.warnings)} missing (warning only)" if self.warnings else ""
         if count:
             return f"Gate tripped: {count} of {of} of the policy {self.policy}{warned}."

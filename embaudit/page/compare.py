@@ -106,7 +106,8 @@ def _headline(side: Side, comparison: Comparison) -> Finding:
         )
     if missed:
         said += f"; {missed:,} could not be compared"
-    level: Level = "look" if changes["worse"] else "not measured" if missed or not compared else "ok"
+    # What could not be compared has a line of its own.
+    level: Level = "look" if changes["worse"] else "ok" if compared else "not measured"
     return Finding(level, f"{side.name}: {said}.")
 
 

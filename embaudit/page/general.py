@@ -92,14 +92,17 @@ def page_findings(facts: dict[str, Any]) -> Iterator[Finding]:
         )
         return
     rows = sorted(facts["findings"], key=lambda row: LEVELS.index(row["level"]))
+    above = []
     for verdict in facts["verdict"]:
         # It says what its cause says.
         cause = next((row for row in rows if row["name"] == verdict["cause"] and row["measure"] in FIRST), None)
         meaning, advice = ((cause or {}).get(name) or "" for name in ("meaning", "advice"))
-        yield Finding(LEVEL_OF[verdict["kind"]], verdict["line"], meaning, advice, "verdict")
+        above.append(Finding(LEVEL_OF[verdict["kind"]], verdict["line"], meaning, advice, "verdict"))
         rows = [row for row in rows if row is not cause]
     if gate := stored_verdict(facts):
-        yield _accepted(gate, facts["accepted"]) or headline(gate)
+        above.append(_accepted(gate, facts["accepted"]) or headline(gate))
+    # A gate that tripped is worse than things to look at.
+    yield from sorted(above, key=lambda one: LEVELS.index(one.level))
     for row in rows:
         yield Finding(row["level"], row["sentence"], row["meaning"] or "", row["advice"] or "")
 

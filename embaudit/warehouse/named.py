@@ -59,7 +59,7 @@ def find_audit(connection: duckdb.DuckDBPyConnection, given: str) -> str:
     ).fetchall()
     exact = [row for row in found if row[0] == given]
     if not given or not found:
-        raise UsageError(f"The warehouse has no audit {given!r}.", next_step=LIST_THEM)
+        raise UsageError(f"The warehouse has no audit {given!r}.", next_step=_audit_it(given))
     if len(found) > 1 and not exact:
         ids = ", ".join(row[0] for row in found[:4])
         raise UsageError(f"{len(found)} audits begin with {given}: {ids}.", next_step="Type more digits.")
@@ -70,6 +70,14 @@ def find_audit(connection: duckdb.DuckDBPyConnection, given: str) -> str:
             next_step="Run the audit again: it continues where it stopped.",
         )
     return str(audit_id)
+
+
+def _audit_it(given: str) -> str:
+    """What to type for a name without an audit: audit the folder that it is, or see which names there are."""
+    from shlex import quote
+
+    is_checkpoint = given.startswith("packaged:") or (Path(given) / "config.json").is_file()
+    return f"Audit it first: embaudit audit {quote(given)}" if is_checkpoint else LIST_THEM
 
 
 def find_state(connection: duckdb.DuckDBPyConnection, given: str) -> State:

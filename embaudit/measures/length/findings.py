@@ -69,7 +69,7 @@ def _rise(row: dict[str, Any], rises: list[dict[str, Any]]) -> Finding:
     ]
     averaging = ""
     if windows and windows[0] is not None:
-        averaging = f" Averaging windows that were encoded separately gives {windows[0]:.0%} of that rise."
+        averaging = f" Encoded in separate windows and averaged, they rise {windows[0]:.1f} times as much."
     level = level_from(row["rise"], look=RISE)
     return Finding(
         level,

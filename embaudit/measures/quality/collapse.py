@@ -94,8 +94,8 @@ def collapse_findings(measured: MeasuredPairs, found: Collapse | None) -> list[F
         return [Finding("not measured", sentence, advice=MORE_PAIRS, name=RULE)]
     figures = (
         f"sentences differ in about {found.directions:.0f} directions, and matching pairs (mean cosine "
-        f"{shown(found.matching)}) lie {found.separation:.1f} spreads of unrelated pairs (mean cosine "
-        f"{shown(found.unrelated)}) above them, on {measured.name}"
+        f"{shown(found.matching)}) are {found.separation:.1f} standard deviations above unrelated ones (mean cosine "
+        f"{shown(found.unrelated)}), on {measured.name}"
     )
     is_sample = measured.pairs.name == SAMPLE
     if found.is_below(PROBLEM if is_sample else PROBLEM_ELSEWHERE):

@@ -60,8 +60,8 @@ def _discarded(corpora: list[dict[str, Any]], cuts: list[dict[str, Any]]) -> Fin
     )
     outside = [row["corpus"] for row in corpora if row["share_trace_above_bound"] > 0.5]
     beyond = (
-        f" Most texts in {' and '.join(outside)} are outside the range that SOCM is meant for: their tokens spread "
-        "too far around their mean (tr Σ > 2), and values are no longer bounded by 1."
+        f" Most texts in {' and '.join(outside)} are outside the range that SOCM is meant for: the vectors of "
+        "their tokens vary too much (a total variance tr Σ above 2), so SOCM can be larger than 1."
         if outside
         else ""
     )

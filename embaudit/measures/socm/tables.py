@@ -169,7 +169,6 @@ class SocmSummaryRow(Row, table="socm_summary", key=("corpus",), item="{corpus}"
     share_trace_above_bound: float = column(
         "Share of texts with tr Σ > 2, where SOCM may leave [0, 1].",
         within=SHARE,
-        warn=Warn(above=0.95),
         figure=True,
     )
     pooling_is_mean: bool = column(

@@ -122,8 +122,9 @@ def _miss_rate(summary: dict[str, Any]) -> Finding:
     if belong:
         level = "ok" if high <= MISSED else "look" if low >= MISSED else "not measured"
         found = (
-            f"Of a random sample of tokens, {belong} belong on the shortlist; the search missed {missed} of these "
-            f"({summary['miss_rate']:.0%}{interval(low, high, '.0%')})."
+            f"Of a random sample of tokens, {belong} belong on the shortlist, and the search had found "
+            f"{belong - missed} of them; of all such tokens it missed {summary['miss_rate']:.0%}"
+            f"{interval(low, high, '.0%')}."
         )
     return Finding(
         level,
