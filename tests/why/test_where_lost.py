@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from embaudit.comparisons.why.case import ByAnother, Case, RowAbove, StoreAnswer, has_content, kinds_of
+from embaudit.comparisons.why.above import AboveAmong, RowAbove, has_content, kinds_of
+from embaudit.comparisons.why.case import ByAnother, Case, StoreAnswer
 from embaudit.comparisons.why.gathered import ExpectedRow
 from embaudit.comparisons.why.lost import ShownResults, where_lost
 from embaudit.comparisons.why.pieces import ReadOfText, TextPiece
@@ -121,11 +122,11 @@ def test_rows_above_are_told_by_what_makes_them_odd() -> None:
     texts = ["Same text here", "same  text here", "...", "plain words stand here", "page 7", "日本語の文章です"]
     rows = [RowAbove(str(place), text, 1.0, 0.5 if place == 3 else 0.0) for place, text in enumerate(texts)]
 
-    kinds = [one.kind for one in kinds_of(rows, 200, 1_000)]
+    kinds = [one.kind for one in kinds_of(rows, AboveAmong(200, 1_000))]
 
     assert kinds == ["", "copy", "no content", "hub", "no content", ""]
     # In a store of a hundred rows, a tenth of all results is chance.
-    assert kinds_of([rows[3]], 200, 60)[0].kind == ""
+    assert kinds_of([rows[3]], AboveAmong(200, 60))[0].kind == ""
 
 
 @pytest.mark.parametrize(

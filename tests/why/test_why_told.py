@@ -14,14 +14,15 @@ import pytest
 from told_in_full import assert_told
 
 import embaudit
-from embaudit.comparisons.why.case import ByAnother, Case, RowAbove, StoreAnswer
+from embaudit.comparisons.why.above import RowAbove
+from embaudit.comparisons.why.case import ByAnother, Case, StoreAnswer
 from embaudit.comparisons.why.lost import Lost, where_lost
 from embaudit.comparisons.why.report import WhyReport
 
 sys.path.append(str(Path(__file__).resolve().parent))
 from test_where_lost import CASE, PIECE, READ, ROW, RULES, TEN, above, answer
 
-ODD = ("hub", "copy", "no content")
+ODD = ("hub", "copy", "near copy", "no content", "few words")
 # What the rules do not tell apart, and a page may: one or nothing of each.
 MORE: dict[str, Case] = {
     "nothing known": Case("a query", "policy-17"),

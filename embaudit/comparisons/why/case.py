@@ -2,30 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
+from embaudit.comparisons.why.above import Kind, RowAbove
 from embaudit.comparisons.why.gathered import ExpectedRow
 from embaudit.comparisons.why.pieces import ReadOfText, TextPiece
-
-# Of everybody's results: a row that stands in so many is a hub, if chance would put it into a fifth of these at most.
-HUB, CHANCE = 0.05, 5.0
-
-
-@dataclass(frozen=True)
-class RowAbove:
-    """A row that exact search ranks above the expected one.
-
-    Attributes:
-        in_results: of other queries, the share that has it among its first ten.
-        kind: ``hub``, ``copy`` (of one that stands above it), ``no content``, or empty.
-    """
-
-    id: str
-    text: str | None
-    score: float
-    in_results: float
-    kind: str = ""
 
 
 @dataclass(frozen=True)
@@ -144,7 +125,7 @@ class Case:
     def can_be_searched(self) -> bool:
         return self.row is not None and not self.vector and self.passes is not False
 
-    def rank_without(self, *kinds: str) -> int | None:
+    def rank_without(self, *kinds: Kind) -> int | None:
         """Its rank if rows above it of these kinds were none; None if not all of them are known."""
         if self.rank is None or self.rank > len(self.above) + 1:
             return None
@@ -153,30 +134,3 @@ class Case:
     @property
     def best_reading(self) -> tuple[str, int] | None:
         return min(self.readings, key=lambda one: one[1], default=None)
-
-
-def kinds_of(above: Sequence[RowAbove], queries: int, rows: int) -> tuple[RowAbove, ...]:
-    """The rows above with what makes each of them odd, if anything does."""
-    seen: set[str] = set()
-    found = []
-    # By chance, a row is among the first ten of 10/N of the queries.
-    hub = max(HUB, CHANCE * 10 / max(rows, 1))
-    for one in above:
-        text = " ".join((one.text or "").split()).lower()
-        kind = ""
-        if text and text in seen:
-            kind = "copy"
-        elif one.text is not None and not has_content(text):
-            kind = "no content"
-        elif queries and one.in_results >= hub:
-            kind = "hub"
-        seen.add(text)
-        found.append(RowAbove(one.id, one.text, one.score, one.in_results, kind))
-    return tuple(found)
-
-
-def has_content(text: str) -> bool:
-    """Whether a text says anything: two words, or four characters of a script that has no spaces."""
-    letters = [one for one in text if one.isalpha()]
-    words = [word for word in text.split() if any(one.isalpha() for one in word)]
-    return len(words) >= 2 or sum(ord(one) > 0x2E7F for one in letters) >= 4

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from embaudit.comparisons.search.metric import NAMES
+from embaudit.comparisons.why.above import COPIES, ODD, counted_kinds
 from embaudit.comparisons.why.case import Case
 from embaudit.masking import masked
 from embaudit.sentences import punctuated
@@ -121,17 +122,9 @@ def where_lost(case: Case, cut_off: ShownResults, metric: Metric, declared: Metr
 def _behind(case: Case, k: int, limit_words: str) -> Lost:
     """Exact search has it behind the first k, too."""
     assert case.rank is not None
-    distinct = case.rank_without("copy")
+    distinct = case.rank_without(*COPIES)
     if distinct is not None and distinct <= k:
-        copies = case.rank - distinct
-        return Lost(
-            "cut-off",
-            f"{copies:,} copies of other texts stand above it: without them it is {_nth(distinct)}."
-            if copies > 1
-            else f"A copy of another text stands above it: without it, it is {_nth(distinct)}.",
-            "Remove duplicates from the index, or from results.",
-            "copies",
-        )
+        return _copies(case, distinct)
     if case.sticky_rank is not None and case.sticky_rank <= k:
         return Lost(
             "function",
@@ -141,19 +134,9 @@ def _behind(case: Case, k: int, limit_words: str) -> Lost:
         )
     if case.piece is not None and case.piece_rank is not None and case.piece_rank <= k:
         return _text(case, limit_words)
-    even = case.rank_without("copy", "hub", "no content")
+    even = case.rank_without(*ODD)
     if even is not None and even <= k:
-        odd = [one for one in case.above if one.kind in ("hub", "no content")]
-        is_junk = all(one.kind == "no content" for one in odd)
-        what = "without content" if is_junk else "in everybody's results"
-        some = f"{len(odd):,} rows {what} stand" if len(odd) > 1 else f"A row {what} stands"
-        first = " first" if len(odd) > 1 else ""
-        return Lost(
-            "function",
-            f"{some} above it ({cut(odd[0].text or odd[0].id)!r}{first}); without, it is {_nth(even)}.",
-            "Leave them out of the index; embaudit vectors and the measure attractors name such rows.",
-            "no content" if is_junk else "hubs",
-        )
+        return _odd(case, even)
     best = case.best_reading
     if best is not None and best[1] <= k:
         return Lost(
@@ -165,7 +148,7 @@ def _behind(case: Case, k: int, limit_words: str) -> Lost:
     if case.rank <= JUST_BEHIND * k:
         return Lost(
             "cut-off",
-            f"It is {_nth(case.rank)}, just behind the first {k}, and nothing above it is odd.",
+            f"It is {_nth(case.rank)}, just behind the first {k}{_above_it(case)}.",
             f"Ask for {_rounded(case.rank)}, and rank them again.",
             "k",
         )
@@ -186,6 +169,60 @@ def _behind(case: Case, k: int, limit_words: str) -> Lost:
         else "Another function, or the query in other words; embaudit check says what this one is worth.",
         "words" if words else "",
     )
+
+
+def _above_it(case: Case) -> str:
+    odd = counted_kinds(case.above)
+    return f"; of those above it {odd}" if odd else ", and nothing above it is odd"
+
+
+def _copies(case: Case, distinct: int) -> Lost:
+    """Copies, to the letter or nearly, fill the first k."""
+    assert case.rank is not None
+    copies = case.rank - distinct
+    is_near = any(one.kind == "near copy" for one in case.above)
+    what = "near copies" if is_near else "copies"
+    one = "A near copy" if is_near else "A copy"
+    return Lost(
+        "cut-off",
+        f"{copies:,} {what} of other texts stand above it: without them it is {_nth(distinct)}."
+        if copies > 1
+        else f"{one} of another text stands above it: without it, it is {_nth(distinct)}.",
+        "Keep one revision of each text in the index, or one of them in results."
+        if is_near
+        else "Remove duplicates from the index, or from results.",
+        "copies",
+    )
+
+
+# What rows of a kind are, and what mends it.
+ODD_ROWS = {
+    "no content": (
+        "without content",
+        "Leave them out of the index; embaudit vectors and the measure attractors name such rows.",
+    ),
+    "few words": ("of a few words", "Join headings with the text below them, or leave them out of the index."),
+    "hub": (
+        "in everybody's results",
+        "Leave them out of the index; embaudit vectors and the measure attractors name such rows.",
+    ),
+}
+
+
+def _odd(case: Case, even: int) -> Lost:
+    """Rows of an odd kind fill the first k; most are of the kind that is named."""
+    odd = [one for one in case.above if one.kind in ODD_ROWS]
+    counts = {kind: sum(one.kind == kind for one in odd) for kind in ODD_ROWS}
+    kind = max(counts, key=lambda one: counts[one])
+    what, mend = ODD_ROWS[kind]
+    first = next(one for one in odd if one.kind == kind)
+    if counts[kind] == len(odd):
+        some = f"{len(odd):,} rows {what} stand" if len(odd) > 1 else f"A row {what} stands"
+    else:
+        some = f"{len(odd):,} rows that are odd ({counted_kinds(odd)}) stand"
+    shown = f"{cut(first.text or first.id)!r}" + (" first" if len(odd) > 1 else "")
+    cause = "hubs" if kind == "hub" else kind
+    return Lost("function", f"{some} above it ({shown}); without, it is {_nth(even)}.", mend, cause)
 
 
 def _absent(case: Case) -> Lost:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from embaudit.comparisons.why.above import counted_kinds
 from embaudit.comparisons.why.case import Case
 from embaudit.comparisons.why.lost import Lost, heading_of
 from embaudit.document import Column, Estimate, Page, Section, Table, Value
@@ -84,13 +85,7 @@ def _function(report: WhyReport, case: Case) -> str:
         return "not ranked"
     cosine = "" if case.cosine is None else f" (cosine {case.cosine:.2f})"
     said = f"exact rank {case.rank:,} of {report.walked.rows:,}{cosine}"
-    kinds = {
-        "hub": ("in everybody's results",) * 2,
-        "copy": ("copy of another", "copies of others"),
-        "no content": ("without content",) * 2,
-    }
-    counted = [(names, sum(one.kind == kind for one in case.above)) for kind, names in kinds.items()]
-    odd = ", ".join(f"{count:,} {names[count > 1]}" for names, count in counted if count)
+    odd = counted_kinds(case.above)
     return f"{said}; above it {odd}" if odd else said
 
 

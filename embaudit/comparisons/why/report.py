@@ -237,7 +237,7 @@ def _as_json(case: Case, lost: Lost) -> dict[str, Any]:
         "score": case.score,
         "cosine": case.cosine,
         "rank_by_declared_metric": case.declared_rank,
-        "above": [vars(one) for one in case.above[:K]],
+        "above": [{name: value for name, value in vars(one).items() if name != "number"} for one in case.above[:K]],
         "piece": None if piece is None else {"rank": case.piece_rank, **vars(piece)},
         "other_queries": [{"asked": said, "rank": rank} for said, rank in case.readings],
         "sticky_tokens": list(case.sticky),

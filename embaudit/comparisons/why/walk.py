@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from embaudit.comparisons.search.metric import DECLARED
 from embaudit.comparisons.stored.roles import as_rows_were_built
+from embaudit.comparisons.why.above import AboveAmong, RowAbove, kinds_of, usual_words
 from embaudit.comparisons.why.asked import answers
 from embaudit.comparisons.why.built import Built, how_built
-from embaudit.comparisons.why.case import Case, RowAbove, StoreAnswer, kinds_of
+from embaudit.comparisons.why.case import Case, StoreAnswer
 from embaudit.comparisons.why.gathered import ExpectedRow, Gathered, gather
 from embaudit.comparisons.why.lost import ShownResults
 from embaudit.comparisons.why.other_ways import OtherMeans, has_vector, with_other_ways
@@ -22,7 +23,7 @@ from embaudit.corpora.golden import GoldenQuery
 from embaudit.functions.function import EmbeddingFunction
 from embaudit.measures.quality.baselines import Bm25, words_of
 from embaudit.stores.search import Settings, StoreSearch
-from embaudit.stores.store import Metric, Store
+from embaudit.stores.store import Metric, RowBatch, Store
 
 # Stored rows whose neighbours say which rows stand in everybody's results.
 OTHERS = 200
@@ -110,8 +111,10 @@ def walk(
         cases = [_with_words(case, words, gathered) for case in cases]
         if any(word not in words.known for case in cases for word in words_of(case.query)):
             vocabulary = set().union(*map(words_of, gathered.texts))
+    vectors: dict[int, np.ndarray] = {}
+    lost = [case for case in cases if case.rank is not None and case.rank > cut_off.k]
     cases = with_other_ways(
-        searched,
+        _observed(searched, {one.number for case in lost for one in case.above}, vectors),
         function,
         cases,
         queries,
@@ -119,7 +122,24 @@ def walk(
         OtherMeans(cut_off.k, vocabulary, severe),
         lambda done: progress("exact search of pieces and other queries: rows", done, searched.rows),
     )
+    among = AboveAmong(_in_results(walked, found)[1], found.exact.rows, usual_words(gathered.texts or ()), vectors)
+    cases = [replace(case, above=kinds_of(case.above, among)) for case in cases]
     return replace(walked, cases=tuple(cases), rows=found.exact.rows)
+
+
+def _observed(store: Store, numbers: Collection[int], into: dict[int, np.ndarray]) -> Store:
+    """The store, of which a pass keeps the vectors of these rows."""
+
+    def batches(fields: Sequence[str] = ()) -> Iterator[RowBatch]:
+        for batch in store.batches(fields):
+            for number in numbers:
+                if batch.start <= number < batch.start + batch.rows:
+                    for places, vectors in batch.vectors.values():
+                        for at in np.flatnonzero(places == number - batch.start):
+                            into[number] = np.asarray(vectors[at], np.float64)
+            yield batch
+
+    return replace(store, batches=batches)
 
 
 def _copy(answer: StoreAnswer, row: ExpectedRow, gathered: Gathered) -> tuple[str, int] | None:
@@ -245,8 +265,8 @@ def _above(walked: Walked, found: RankedQueries, query: int, score: float, row: 
             continue
         text = None if gathered.texts is None else gathered.texts[whole]
         share = counts.get(int(number), 0) / max(queries, 1)
-        rows.append(RowAbove(str(name), text, float(own), share))
-    return kinds_of(rows, queries, found.exact.rows)
+        rows.append(RowAbove(str(name), text, float(own), share, number=int(number)))
+    return tuple(rows)
 
 
 def _in_results(walked: Walked, found: RankedQueries) -> tuple[Mapping[int, int], int]:
