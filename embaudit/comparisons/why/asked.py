@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 
-from embaudit.comparisons.search.reach import widest_of
+from embaudit.comparisons.search.wider import wider_settings
 from embaudit.comparisons.why.case import StoreAnswer
 from embaudit.errors import CorpusError
-from embaudit.stores.search import Dial, Settings, StoreSearch, Where
+from embaudit.stores.search import Settings, StoreSearch, Where
 
 WIDE = 100
 
@@ -30,7 +30,7 @@ def answers(
             wide = here if here is not None else rank(query, row, max(WIDE, k), settings)[0]
             finds = None
             if here is None and is_owed:
-                for one, said in _wider(search, settings):
+                for one, said in wider_settings(search, settings):
                     found, _ = rank(query, row, k, one)
                     if found is not None:
                         finds = (said, found)
@@ -40,13 +40,3 @@ def answers(
             return StoreAnswer(index=search.index, settings=shown, failed=error.happened)
 
     return asked
-
-
-def _wider(search: StoreSearch, settings: Settings) -> Iterator[tuple[dict[str, int], str]]:
-    """Wider settings, dial by dial, the widest of all last."""
-    most = widest_of(search, settings)
-    for dial in search.dials:
-        for value in Dial(dial.name, settings.get(dial.name, dial.present), most.get(dial.name, dial.most)).wider():
-            yield {**settings, dial.name: value}, f"{dial.name} {value:,}"
-    if most != dict(settings):
-        yield most, ", ".join(f"{name} {value:,}" for name, value in most.items() if settings.get(name) != value)

@@ -35,6 +35,27 @@ class StoreAnswer:
 
 
 @dataclass(frozen=True)
+class InAField:
+    """What was asked for, in a field of the row that is not embedded.
+
+    Attributes:
+        name, value: of the field.
+        words: of the query, that it has and the text has not.
+        rank, alone: of the row if the field stood before its text, or were all of it.
+    """
+
+    name: str
+    value: str
+    words: tuple[str, ...]
+    rank: int = 0
+    alone: int = 0
+
+    @property
+    def best(self) -> int:
+        return min(self.rank, self.alone)
+
+
+@dataclass(frozen=True)
 class ByAnother:
     """Where another function puts a row.
 
@@ -87,7 +108,10 @@ class Case:
         cosine: of query and row.
         declared_rank: by the metric that the function declares, where the store has another.
         above: the rows above it, nearest first; at most as many as were kept.
+        query_read: how much of the query the function reads.
         piece, piece_rank: the piece of its text that comes nearest, and the rank that it would have.
+        piece_answers: whether it has the query's words, or comes nearer than what is found by more than chance.
+        field: another field that has what was asked for; None if none does.
         readings: other ways to ask, with the rank then.
         sticky, sticky_rank: severe tokens in the query or in its text, and the rank without them.
         words: rank by BM25; None if it has none of the query's words, or there are no texts.
@@ -106,6 +130,7 @@ class Case:
     of_other: str | None = None
     passes: bool | None = None
     read: ReadOfText | None = None
+    query_read: ReadOfText | None = None
     query_has_vector: bool = True
     rank: int | None = None
     score: float | None = None
@@ -114,6 +139,8 @@ class Case:
     above: tuple[RowAbove, ...] = ()
     piece: TextPiece | None = None
     piece_rank: int | None = None
+    piece_answers: bool = True
+    field: InAField | None = None
     readings: tuple[tuple[str, int], ...] = ()
     sticky: tuple[str, ...] = ()
     sticky_rank: int | None = None

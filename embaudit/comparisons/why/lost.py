@@ -23,7 +23,8 @@ from typing import Literal
 
 from embaudit.comparisons.search.metric import NAMES
 from embaudit.comparisons.why.above import COPIES, ODD, counted_kinds
-from embaudit.comparisons.why.case import Case
+from embaudit.comparisons.why.case import Case, InAField
+from embaudit.comparisons.why.readings import ENDS
 from embaudit.masking import masked
 from embaudit.sentences import punctuated
 from embaudit.shown import cut, quoted
@@ -132,12 +133,23 @@ def _behind(case: Case, k: int, limit_words: str) -> Lost:
             "Take them out of texts before they are embedded: embaudit screen FILE names the texts.",
             "sticky tokens",
         )
-    if case.piece is not None and case.piece_rank is not None and case.piece_rank <= k:
+    best = case.best_reading
+    read = case.query_read
+    if read is not None and read.is_cut and best is not None and best[1] <= k and best[0] in ENDS:
+        return Lost(
+            "function",
+            f"The query has {read.tokens:,} tokens, of which this function reads {read.limit:,}: asked {best[0]} it is "
+            f"{_nth(best[1])}.",
+            f"Ask {best[0]}, or make one question of the history first.",
+            "long query",
+        )
+    if case.field is not None and case.field.best <= k:
+        return _field(case, case.field)
+    if case.piece is not None and case.piece_rank is not None and case.piece_rank <= k and case.piece_answers:
         return _text(case, limit_words)
     even = case.rank_without(*ODD)
     if even is not None and even <= k:
         return _odd(case, even)
-    best = case.best_reading
     if best is not None and best[1] <= k:
         return Lost(
             "function",
@@ -159,6 +171,14 @@ def _behind(case: Case, k: int, limit_words: str) -> Lost:
             f"The function puts it {_nth(case.rank)}; {case.also}.",
             "embaudit switch says what becomes of this index and of its cut-offs with that function.",
             "another function",
+        )
+    if read is not None and read.is_cut:
+        return Lost(
+            "function",
+            f"The query has {read.tokens:,} tokens, of which this function reads the first {read.limit:,}; so it puts "
+            f"the row {_nth(case.rank)}.",
+            "Ask a shorter query: what is asked, without the history before it.",
+            "long query",
         )
     has_it = f", BM25 has it at {case.words:,}" if words and case.words is not None else ""
     return Lost(
@@ -263,16 +283,29 @@ def _search(case: Case) -> Lost:
     )
 
 
+def _field(case: Case, field: InAField) -> Lost:
+    words = quoted(" ".join(field.words))
+    is_before = field.rank == field.best
+    how = "with that before its text" if is_before else "by that alone"
+    mend = f"Embed {field.name} with the text, or filter by it."
+    return Lost(
+        "text",
+        f"What is asked for ({words}) stands in {field.name} ({quoted(field.value)}), which is not embedded: {how} it "
+        f"would be {_nth(field.best)}, and not {_nth(case.rank or 0)}.",
+        mend if is_before else f"Embed {field.name} as a row of its own, or filter by it.",
+        "another field",
+    )
+
+
 def _text(case: Case, limit_words: str) -> Lost:
     piece, read = case.piece, case.read
     assert piece is not None
     assert case.piece_rank is not None
     alone = f"that piece alone would be {_nth(case.piece_rank)}"
-    size = (
-        f"about {read.limit // 2:,} tokens"
-        if read is not None and read.limit
-        else f"about {piece.end - piece.start:,} words"
-    )
+    words = piece.end - piece.start
+    size = f"about {words:,} words"
+    if read is not None and read.limit and read.tokens and case.row is not None and case.row.text:
+        size = f"about {max(1, round(words * read.tokens / len(case.row.text.split()))):,} tokens"
     mend = f"Store pieces of {size}, and rank a document by its best one."
     if piece.is_behind and read is not None and read.limit is not None:
         return Lost(

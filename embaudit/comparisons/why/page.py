@@ -51,6 +51,11 @@ def _walk(report: WhyReport, case: Case) -> Table:
     ]
     if case.piece is not None:
         rows.append(("pieces", _pieces(case)))
+    if case.field is not None:
+        said = (
+            f"with {case.field.name} before its text it would be {case.field.rank:,}, by it alone {case.field.alone:,}"
+        )
+        rows.append(("fields", said))
     if case.sticky:
         rows.append(("tokens", f"without {', '.join(case.sticky[:5])} it is {case.sticky_rank:,}"))
     if case.readings:

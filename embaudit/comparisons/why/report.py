@@ -239,6 +239,8 @@ def _as_json(case: Case, lost: Lost) -> dict[str, Any]:
         "rank_by_declared_metric": case.declared_rank,
         "above": [{name: value for name, value in vars(one).items() if name != "number"} for one in case.above[:K]],
         "piece": None if piece is None else {"rank": case.piece_rank, **vars(piece)},
+        "field": None if case.field is None else vars(case.field),
+        "query_tokens": None if case.query_read is None else case.query_read.tokens,
         "other_queries": [{"asked": said, "rank": rank} for said, rank in case.readings],
         "sticky_tokens": list(case.sticky),
         "rank_without_sticky_tokens": case.sticky_rank,

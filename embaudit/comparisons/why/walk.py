@@ -19,6 +19,7 @@ from embaudit.comparisons.why.lost import ShownResults
 from embaudit.comparisons.why.other_ways import OtherMeans, has_vector, with_other_ways
 from embaudit.comparisons.why.ranked import FIRST, RankedQueries, ranked
 from embaudit.comparisons.why.readings import OtherQuery, encoded
+from embaudit.comparisons.why.words import WordWeights
 from embaudit.corpora.golden import GoldenQuery
 from embaudit.functions.function import EmbeddingFunction
 from embaudit.measures.quality.baselines import Bm25, words_of
@@ -106,8 +107,10 @@ def walk(
             progress("queries asked", 1, len(golden))
         cases.append(case)
     vocabulary: set[str] = set()
+    weights = None
     if gathered.texts is not None and any(gathered.texts):
         words = Bm25(gathered.texts, [case.query for case in cases])
+        weights = WordWeights(len(gathered.texts), words.having)
         cases = [_with_words(case, words, gathered) for case in cases]
         if any(word not in words.known for case in cases for word in words_of(case.query)):
             vocabulary = set().union(*map(words_of, gathered.texts))
@@ -119,12 +122,26 @@ def walk(
         cases,
         queries,
         walked.metric,
-        OtherMeans(cut_off.k, vocabulary, severe),
+        OtherMeans(cut_off.k, vocabulary, severe, weights, _fields_of(store, lost)),
         lambda done: progress("exact search of pieces and other queries: rows", done, searched.rows),
     )
     among = AboveAmong(_in_results(walked, found)[1], found.exact.rows, usual_words(gathered.texts or ()), vectors)
     cases = [replace(case, above=kinds_of(case.above, among)) for case in cases]
     return replace(walked, cases=tuple(cases), rows=found.exact.rows)
+
+
+def _fields_of(store: Store, cases: Sequence[Case]) -> dict[int, dict[str, str]]:
+    """What else the rows of these cases hold, by row number: by field, as text."""
+    numbers = {case.row.number for case in cases if case.row is not None}
+    if not numbers or not store.fields:
+        return {}
+    found: dict[int, dict[str, str]] = {}
+    for batch in store.batches(store.fields):
+        for number in numbers:
+            if batch.start <= number < batch.start + batch.rows:
+                values = {name: some[number - batch.start] for name, some in batch.fields.items()}
+                found[number] = {name: str(one) for name, one in values.items() if one is not None}
+    return found
 
 
 def _observed(store: Store, numbers: Collection[int], into: dict[int, np.ndarray]) -> Store:
