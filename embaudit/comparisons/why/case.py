@@ -10,6 +10,28 @@ from embaudit.comparisons.why.pieces import ReadOfText, TextPiece
 
 
 @dataclass(frozen=True)
+class OfAnotherType:
+    """A filter's value that a row has in another type, by which a store tells the two apart.
+
+    Attributes:
+        wanted, has: what is asked for, and what the row has.
+        rank: of the row if that is asked for.
+    """
+
+    name: str
+    wanted: object
+    has: object
+    rank: int
+
+    @staticmethod
+    def called(value: object) -> str:
+        """``the number 2021``, ``the text '2021'``, ``true``."""
+        if isinstance(value, bool):
+            return str(value).lower()
+        return f"the text {value!r}" if isinstance(value, str) else f"the number {value}"
+
+
+@dataclass(frozen=True)
 class StoreAnswer:
     """What the store's own search gave.
 
@@ -22,6 +44,7 @@ class StoreAnswer:
         given: ids of the rows that it gave.
         copy: id and rank of the first of them that has the expected row's text; None if there is none.
         failed: why it could not be asked; empty if it could.
+        typed: a filter's value that the row has in another type, if it is found by that; None if not.
     """
 
     rank: int | None = None
@@ -32,6 +55,7 @@ class StoreAnswer:
     given: tuple[str, ...] = ()
     copy: tuple[str, int] | None = None
     failed: str = ""
+    typed: OfAnotherType | None = None
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -23,6 +23,7 @@ class ExpectedRow:
         number: of the row, from 0.
         vector: (D,) as stored; None if it has none.
         passes: whether the filter keeps it.
+        where: the filter with the row's own values: what is written alike may be a number or a text.
     """
 
     number: int
@@ -30,6 +31,7 @@ class ExpectedRow:
     text: str | None
     vector: np.ndarray | None
     passes: bool = True
+    where: Where = ()
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,7 @@ class Gathered:
         rows: by what was expected, the rows that have it as their id, or else as their text.
         texts, ids: of all rows, by number; None if the store has none, or too many.
         passing: numbers of the rows that the filter keeps; None without one.
+        kinds: by field of the filter, the types that its value has in these rows, with a value of each.
     """
 
     profile: Profile
@@ -47,6 +50,7 @@ class Gathered:
     texts: list[str] | None
     ids: list[str] | None
     passing: np.ndarray | None
+    kinds: Mapping[str, Mapping[type, object]] = field(default_factory=dict)
 
     def holding(self, text: str) -> list[int]:
         """Numbers of rows whose text holds another one, or is held by it."""
@@ -87,6 +91,7 @@ def gather(
     characters = 0
     names = [name for name, _ in where]
     passing: list[int] = []
+    kinds: dict[str, dict[type, object]] = {name: {} for name in names}
 
     def observed(fields: Sequence[str] = ()) -> Iterator[RowBatch]:
         nonlocal characters
@@ -94,8 +99,10 @@ def gather(
             for place in range(batch.rows):
                 own = None if batch.ids is None else str(batch.ids[place])
                 text = None if batch.texts is None else batch.texts[place]
-                if where and all(str(batch.fields[name][place]) == str(value) for name, value in where):
+                if where and _passes(batch, place, where):
                     passing.append(batch.start + place)
+                    for name in names:
+                        kinds[name].setdefault(type(batch.fields[name][place]), batch.fields[name][place])
                 if own in wanted:
                     by_id.setdefault(str(own), []).append(_row(batch, place, where))
                 elif text and _first_word(text) in first and (same := stripped.get(" ".join(text.split()))) is not None:
@@ -111,7 +118,7 @@ def gather(
     has_texts = store.has_texts and characters <= MOST_CHARACTERS
     rows = {one: tuple(by_id.get(one) or by_text.get(one) or ()) for one in wanted}
     kept = np.array(passing, np.int64) if where else None
-    return Gathered(profile, rows, texts if has_texts else None, ids or None, kept)
+    return Gathered(profile, rows, texts if has_texts else None, ids or None, kept, kinds)
 
 
 def _first_word(text: str) -> str:
@@ -129,5 +136,11 @@ def _row(batch: RowBatch, place: int, where: Where) -> ExpectedRow:
         None if batch.ids is None else str(batch.ids[place]),
         None if batch.texts is None else batch.texts[place],
         vector,
-        all(str(batch.fields[name][place]) == str(value) for name, value in where),
+        _passes(batch, place, where),
+        tuple((name, batch.fields[name][place]) for name, _ in where),
     )
+
+
+def _passes(batch: RowBatch, place: int, where: Where) -> bool:
+    """Whether the filter keeps a row: what is written alike is alike."""
+    return all(str(batch.fields[name][place]) == str(value) for name, value in where)

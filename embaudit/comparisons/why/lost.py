@@ -271,6 +271,15 @@ def _foreign(case: Case) -> Lost:
 
 def _search(case: Case) -> Lost:
     answer = case.answer
+    if answer is not None and answer.typed is not None:
+        typed = answer.typed
+        return Lost(
+            "filter",
+            f"The filter asks for {typed.called(typed.wanted)} in {typed.name}, and the row has "
+            f"{typed.called(typed.has)}, which the store tells apart: asked for that, it is {_nth(typed.rank)}.",
+            f"Ask for {typed.called(typed.has)}, or give {typed.name} one type in all rows.",
+            "type",
+        )
     settings = f" ({answer.index}, {answer.settings})" if answer is not None and answer.settings else ""
     mend = "Build the index anew; embaudit search says how many rows are so."
     if answer is not None and answer.finds is not None:

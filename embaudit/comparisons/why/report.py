@@ -252,4 +252,5 @@ def _as_json(case: Case, lost: Lost) -> dict[str, Any]:
 
 def _answer(answer: StoreAnswer) -> dict[str, Any]:
     finds = None if answer.finds is None else {"settings": answer.finds[0], "rank": answer.finds[1]}
-    return {**vars(answer), "finds": finds}
+    typed = None if answer.typed is None else vars(answer.typed)
+    return {**vars(answer), "finds": finds, "typed": typed}

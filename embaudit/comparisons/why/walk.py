@@ -11,7 +11,7 @@ import numpy as np
 from embaudit.comparisons.search.metric import DECLARED
 from embaudit.comparisons.stored.roles import as_rows_were_built
 from embaudit.comparisons.why.above import AboveAmong, RowAbove, kinds_of, usual_words
-from embaudit.comparisons.why.asked import answers
+from embaudit.comparisons.why.asked import answers, as_rows_have_it
 from embaudit.comparisons.why.built import Built, how_built
 from embaudit.comparisons.why.case import Case, StoreAnswer
 from embaudit.comparisons.why.gathered import ExpectedRow, Gathered, gather
@@ -92,7 +92,7 @@ def walk(
     cases = []
     asked = None
     if search is not None and (not where or search.takes_where):
-        asked = answers(search, settings, where, cut_off.k)
+        asked = answers(search, settings, as_rows_have_it(where, gathered.kinds), cut_off.k)
     for place, one in enumerate(golden):
         best = _best(found, metric, place, candidates[place])
         if best is None or not np.isfinite(queries[place]).all():
@@ -102,7 +102,7 @@ def walk(
         case = _case(walked, one, row, found, place, number)
         if asked is not None and row.id is not None:
             is_owed = case.rank is not None and case.rank <= cut_off.k
-            answer = asked(queries[place], row.id, is_owed)
+            answer = asked(queries[place], row, is_owed)
             case = replace(case, answer=replace(answer, copy=_copy(answer, row, gathered)))
             progress("queries asked", 1, len(golden))
         cases.append(case)
