@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from embaudit.api.rows import opened_first, rows_asked_for, with_filter
+from embaudit.comparisons.why.absent import OtherPlaces
 from embaudit.comparisons.why.lost import ShownResults
 from embaudit.comparisons.why.report import K, WhyReport, look_into
 from embaudit.corpora.golden import GoldenQuery, read_golden
@@ -127,6 +128,7 @@ def run(
             cut_off=cut_off,
             severe=() if tokens is None else severe_ids(tokens, opened),
             also=other,
+            places=OtherPlaces(named, asked_rows),
             seed=request.seed,
             progress=progress,
         )

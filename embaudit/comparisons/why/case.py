@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from embaudit.comparisons.why.above import Kind, RowAbove
+from embaudit.comparisons.why.absent import FoundElsewhere
 from embaudit.comparisons.why.gathered import ExpectedRow
 from embaudit.comparisons.why.pieces import ReadOfText, TextPiece
 
@@ -120,6 +121,7 @@ class Case:
         row: None if there is no such row.
         near_ids: ids that look like the one that was expected.
         elsewhere: ids of other rows that hold its text, or a part of it.
+        in_another: field or part of the place that has it; None if none does.
         vector: what is wrong with its vector: ``none``, ``zeros``, ``NaN or infinity``, or ``of N dimensions``; empty
             if it can be searched.
         is_own: whether the function built it from the row's text; None if that is not known.
@@ -148,6 +150,7 @@ class Case:
     row: ExpectedRow | None = None
     near_ids: tuple[str, ...] = ()
     elsewhere: tuple[str, ...] = ()
+    in_another: FoundElsewhere | None = None
     vector: str = ""
     is_own: bool | None = None
     apart: float | None = None

@@ -58,7 +58,7 @@ class Gathered:
         found = []
         for number, one in enumerate(self.texts or ()):
             other = " ".join(one.split())
-            if len(other) >= SHORTEST and (other in own or own in other):
+            if len(other) >= SHORTEST and (other in own or (len(own) >= SHORTEST and own in other)):
                 found.append(number)
         return found
 
@@ -73,12 +73,14 @@ def gather(
     where: Where,
     seed: int,
     progress: Progress = lambda rows: None,
+    numbers: Mapping[str, int] | None = None,
 ) -> Gathered:
     """Read a store once.
 
     Args:
         expected: ids, or texts.
         where: the filter; all rows are read, whatever it keeps.
+        numbers: of rows by ids that the store has not: those of a file of its texts.
     """
     wanted = dict.fromkeys(expected)
     stripped = {" ".join(one.split()): one for one in wanted}
@@ -86,6 +88,8 @@ def gather(
     first = {one.partition(" ")[0] for one in stripped}
     by_id: dict[str, list[ExpectedRow]] = {}
     by_text: dict[str, list[ExpectedRow]] = {}
+    by_number: dict[str, list[ExpectedRow]] = {}
+    named = {number: one for one, number in (numbers or {}).items()}
     texts: list[str] = []
     ids: list[str] = []
     characters = 0
@@ -103,6 +107,8 @@ def gather(
                     passing.append(batch.start + place)
                     for name in names:
                         kinds[name].setdefault(type(batch.fields[name][place]), batch.fields[name][place])
+                if batch.start + place in named:
+                    by_number[named[batch.start + place]] = [_row(batch, place, where)]
                 if own in wanted:
                     by_id.setdefault(str(own), []).append(_row(batch, place, where))
                 elif text and _first_word(text) in first and (same := stripped.get(" ".join(text.split()))) is not None:
@@ -116,7 +122,7 @@ def gather(
 
     profile = profile_of(replace(store, batches=observed), seed, progress)
     has_texts = store.has_texts and characters <= MOST_CHARACTERS
-    rows = {one: tuple(by_id.get(one) or by_text.get(one) or ()) for one in wanted}
+    rows = {one: tuple(by_id.get(one) or by_text.get(one) or by_number.get(one) or ()) for one in wanted}
     kept = np.array(passing, np.int64) if where else None
     return Gathered(profile, rows, texts if has_texts else None, ids or None, kept, kinds)
 

@@ -26,7 +26,7 @@ from embaudit.comparisons.why.above import COPIES, ODD, counted_kinds
 from embaudit.comparisons.why.case import Case, InAField
 from embaudit.comparisons.why.readings import ENDS
 from embaudit.masking import masked
-from embaudit.sentences import punctuated
+from embaudit.sentences import first_of, punctuated
 from embaudit.shown import cut, quoted
 from embaudit.stores.store import Metric
 
@@ -254,8 +254,31 @@ def _absent(case: Case) -> Lost:
             f"Expect one of these: --expect {case.elsewhere[0]}",
             "pieces",
         )
-    near = f" Ids that look like it: {', '.join(case.near_ids)}." if case.near_ids else ""
-    return Lost("absent", f"No row has the id or text {quoted(case.expected)}.{near}", "Put it into the index.")
+    if case.in_another is not None:
+        where = case.in_another
+        has = first_of(where.ids, 3)
+        if where.field:
+            return Lost(
+                "absent",
+                f"No row has the id or text {quoted(case.expected)}; {where.field} has it, in {has}.",
+                f"Name that column, --id {where.field}, or expect one of these: --expect {where.ids[0]}",
+                "another field",
+            )
+        return Lost(
+            "absent",
+            f"No row has the id or text {quoted(case.expected)} here; {where.part}, in the same place, has it ({has}).",
+            f"Search there, --from {where.part}, or put it into this one.",
+            "another part",
+        )
+    absent = f"No row has the id or text {quoted(case.expected)}."
+    if not case.near_ids:
+        return Lost("absent", absent, "Put it into the index.")
+    first = case.near_ids[0]
+    return Lost(
+        "absent",
+        f"{absent} Ids that look like it: {', '.join(case.near_ids)}.",
+        f"If {first} is meant, expect that: --expect {first}. If not, put it into the index.",
+    )
 
 
 def _foreign(case: Case) -> Lost:

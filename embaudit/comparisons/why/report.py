@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from embaudit.comparisons.report import Report
 from embaudit.comparisons.stored.embedded import say_so
 from embaudit.comparisons.stored.roles import PLURAL
+from embaudit.comparisons.why.absent import OtherPlaces, in_fields
 from embaudit.comparisons.why.another import with_another
 from embaudit.comparisons.why.case import Case, StoreAnswer
 from embaudit.comparisons.why.lost import Lost, ShownResults, heading, heading_of, where_lost
@@ -117,6 +118,7 @@ def look_into(
     cut_off: ShownResults = FIRST_TEN,
     severe: Collection[int] = (),
     also: EmbeddingFunction | None = None,
+    places: OtherPlaces | None = None,
     seed: int = 0,
     progress: Progress = lambda what, done, total: None,
 ) -> WhyReport:
@@ -128,6 +130,7 @@ def look_into(
         cut_off: what of the results it shows.
         severe: ids of tokens that an audit found to be sticky.
         also: another function, that is asked where it puts the rows that this one loses.
+        places: where rows are looked for that the store has not.
     """
     start = time.monotonic()
     search, failed = None, ""
@@ -148,7 +151,9 @@ def look_into(
         severe=severe,
         seed=seed,
         progress=progress,
+        numbers=None if places is None else places.numbers({name for one in golden for name in one.expected}),
     )
+    walked = _looked_elsewhere(walked, store, places)
     if also is not None:
         cases = with_another(
             walked.cases,
@@ -164,12 +169,26 @@ def look_into(
     return WhyReport(store, function.name, walked, lost, cut_off, failed, tuple(findings), time.monotonic() - start)
 
 
+def _looked_elsewhere(walked: Walked, store: Store, places: OtherPlaces | None) -> Walked:
+    """Rows that are not there, with the field or the part of the place that has them."""
+    absent = {case.expected for case in walked.cases if case.row is None and not case.elsewhere}
+    found = in_fields(store, absent)
+    if places is not None and absent - set(found):
+        found = {**places.parts_with(absent - set(found)), **found}
+    cases = [
+        replace(case, in_another=found.get(case.expected)) if case.row is None and case.expected in absent else case
+        for case in walked.cases
+    ]
+    return replace(walked, cases=tuple(cases))
+
+
 def _findings(store: Store, walked: Walked, failed: str) -> list[Finding]:
     """What is known of the store, whichever case it is."""
     found = []
     if failed:
         found.append(Finding("not measured", f"The store's own search: {failed}.", "Ranks are exact.", name="search"))
-    if len(walked.cases) > 1 and not any(walked.gathered.rows.values()):
+    is_unknown = all(case.row is None and not case.near_ids and case.in_another is None for case in walked.cases)
+    if len(walked.cases) > 1 and is_unknown and not any(walked.gathered.rows.values()):
         found.append(
             Finding(
                 "look",
@@ -222,6 +241,7 @@ def _as_json(case: Case, lost: Lost) -> dict[str, Any]:
         "query": case.query,
         "expected": case.expected,
         "lost": lost.lost,
+        "in_another": None if case.in_another is None else vars(case.in_another),
         "cause": lost.cause,
         "sentence": lost.sentence,
         "mend": lost.mend,

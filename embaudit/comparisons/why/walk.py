@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -11,6 +10,7 @@ import numpy as np
 from embaudit.comparisons.search.metric import DECLARED
 from embaudit.comparisons.stored.roles import as_rows_were_built
 from embaudit.comparisons.why.above import AboveAmong, RowAbove, kinds_of, usual_words
+from embaudit.comparisons.why.absent import NEAR_IDS, near_ids
 from embaudit.comparisons.why.asked import answers, as_rows_have_it
 from embaudit.comparisons.why.built import Built, how_built
 from embaudit.comparisons.why.case import Case, StoreAnswer
@@ -28,7 +28,6 @@ from embaudit.stores.store import Metric, RowBatch, Store
 
 # Stored rows whose neighbours say which rows stand in everybody's results.
 OTHERS = 200
-NEAR_IDS = 3
 Progress = Callable[[str, int, int | None], None]
 
 
@@ -62,16 +61,18 @@ def walk(
     severe: Collection[int],
     seed: int,
     progress: Progress,
+    numbers: Mapping[str, int] | None = None,
 ) -> Walked:
     """Every step for every case.
 
     Args:
+        numbers: of rows by ids that the store has not, as ``gather`` takes them.
         severe: ids of tokens that an audit found to be sticky.
     """
     searched = store if filtered is None else filtered
     where = () if filtered is None else filtered.where
     wanted = [one for case in golden for one in case.expected]
-    gathered = gather(store, wanted, where, seed, lambda done: progress("rows read", done, store.rows))
+    gathered = gather(store, wanted, where, seed, lambda done: progress("rows read", done, store.rows), numbers)
     rows = [row for found in gathered.rows.values() for row in found]
     function = as_rows_were_built(function, gathered.profile.sample, store.rounded)
     built = how_built(store, function, gathered.profile, rows, gathered.texts, progress)
@@ -202,7 +203,7 @@ def _unranked(one: GoldenQuery, gathered: Gathered, built: Built | None) -> Case
             case = _of_row(Case(one.query, expected, row), built, gathered)
             return replace(case, vector=_wrong(row, gathered), passes=row.passes)
     expected = one.expected[0]
-    near = difflib.get_close_matches(expected, gathered.ids or (), n=NEAR_IDS) if len(expected) < 80 else []
+    near = near_ids(expected, gathered.ids or ())
     named = [] if gathered.ids is None else [gathered.ids[number] for number in gathered.holding(expected)[:NEAR_IDS]]
     return Case(one.query, expected, near_ids=tuple(near), elsewhere=tuple(named))
 
