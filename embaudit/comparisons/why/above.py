@@ -24,7 +24,7 @@ CALLED: Mapping[Kind, tuple[str, str]] = {
 # Of everybody's results: a row that stands in so many is a hub, if chance would put it into a fifth of these at most.
 HUB, CHANCE = 0.05, 5.0
 # Revisions of one document: their vectors are so near to each other, or so many of their words are the same.
-NEAR, SAME_WORDS, FEWEST_WORDS = 0.95, 0.8, 8
+NEAR, SAME_WORDS, FEWEST_WORDS = 0.95, 0.75, 8
 # A heading among texts: so few words, where the store's texts have so many times as many.
 FEW_WORDS, TIMES = 5, 4
 

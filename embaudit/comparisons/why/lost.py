@@ -19,6 +19,7 @@ The rules, in the order of the chain; the first that holds is said:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import sqrt
 from typing import Literal
 
 from embaudit.comparisons.search.metric import NAMES
@@ -33,6 +34,8 @@ from embaudit.stores.store import Metric
 Word = Literal["absent", "filter", "found", "vector", "search", "cut-off", "text", "function", "not told"]
 # Times k: up to there, asking for more is what mends it.
 JUST_BEHIND = 3
+# Of an index, the share of rows that must be the function's, so that a row that is not is an odd one.
+MOSTLY = 0.5
 
 
 @dataclass(frozen=True)
@@ -68,15 +71,21 @@ class ShownResults:
 
     Attributes:
         k: results.
-        least: the cosine that a result must have; None without one.
+        least: the score that a result must have; None without one.
+        scale: of that: the cosine, or LangChain's relevance of a squared distance, 1 − d²/√2.
     """
 
     k: int
     least: float | None = None
+    scale: Literal["cosine", "relevance"] = "cosine"
 
 
-def where_lost(case: Case, cut_off: ShownResults, metric: Metric, declared: Metric, limit_words: str = "") -> Lost:
-    """The first rule that holds."""
+def where_lost(case: Case, cut_off: ShownResults, metric: Metric, declared: Metric, own: float = 1.0) -> Lost:
+    """The first rule that holds.
+
+    Args:
+        own: of rows drawn at random, the share that is the function's.
+    """
     k = cut_off.k
     if case.row is None:
         return _absent(case)
@@ -92,19 +101,14 @@ def where_lost(case: Case, cut_off: ShownResults, metric: Metric, declared: Metr
         return Lost("not told", "The function gives no vector for this query.", "Ask it in other words.")
     given = case.rank if case.answer is None or case.answer.failed else case.answer.rank
     if given is not None and given <= k:
-        if cut_off.least is not None and case.cosine is not None and case.cosine < cut_off.least:
-            return Lost(
-                "cut-off",
-                f"It is {_nth(given)}, and its cosine of {case.cosine:.2f} is below the cut-off of {cut_off.least:g}.",
-                f"Lower the cut-off to {case.cosine - 0.005:.2f}; embaudit switch says what else that lets in.",
-                "score",
-            )
+        if (below := _below(case, given, cut_off, metric)) is not None:
+            return below
         return Lost("found", f"It is {_nth(given)} of {k}.")
     if case.answer is not None and case.answer.copy is not None:
         name, place = case.answer.copy
         return Lost("found", f"A copy of its text, {name}, is {_nth(place)} of {k}.", cause="copy")
     if case.is_own is False:
-        return _foreign(case)
+        return _foreign(case, own)
     if case.rank is None:
         return Lost("not told", "It could not be ranked.")
     if case.rank <= k:
@@ -117,10 +121,36 @@ def where_lost(case: Case, cut_off: ShownResults, metric: Metric, declared: Metr
             f"Give the index {NAMES[declared]}, or put in vectors of unit length.",
             "metric",
         )
-    return _behind(case, k, limit_words)
+    return _behind(case, k)
 
 
-def _behind(case: Case, k: int, limit_words: str) -> Lost:
+def _below(case: Case, given: int, cut_off: ShownResults, metric: Metric) -> Lost | None:
+    """A result whose score is below the cut-off, on the scale that this has."""
+    if cut_off.least is None or case.cosine is None:
+        return None
+    own, what = case.cosine, f"its cosine of {case.cosine:.2f}"
+    distance = -case.score if metric == "l2" and case.score is not None else None
+    if cut_off.scale == "relevance" and distance is not None:
+        own = 1 - distance / sqrt(2)
+        what = (
+            f"LangChain's relevance of it, {own:.2f} (1 − d²/√2 of its squared distance {distance:.2f}; cosine "
+            f"{case.cosine:.2f}),"
+        )
+    elif distance is not None:
+        what += f" (squared distance {distance:.2f})"
+    elif metric == "dot" and case.score is not None and abs(case.score - case.cosine) > 0.005:
+        what += f" (inner product {case.score:.2f})"
+    if own >= cut_off.least:
+        return None
+    return Lost(
+        "cut-off",
+        f"It is {_nth(given)}, and {what} is below the cut-off of {cut_off.least:g}.",
+        f"Lower the cut-off to {own - 0.005:.2f}; embaudit switch says what else that lets in.",
+        "score",
+    )
+
+
+def _behind(case: Case, k: int) -> Lost:
     """Exact search has it behind the first k, too."""
     assert case.rank is not None
     distinct = case.rank_without(*COPIES)
@@ -146,7 +176,7 @@ def _behind(case: Case, k: int, limit_words: str) -> Lost:
     if case.field is not None and case.field.best <= k:
         return _field(case, case.field)
     if case.piece is not None and case.piece_rank is not None and case.piece_rank <= k and case.piece_answers:
-        return _text(case, limit_words)
+        return _text(case)
     even = case.rank_without(*ODD)
     if even is not None and even <= k:
         return _odd(case, even)
@@ -281,9 +311,17 @@ def _absent(case: Case) -> Lost:
     )
 
 
-def _foreign(case: Case) -> Lost:
+def _foreign(case: Case, own: float) -> Lost:
     whose = f": it is that of the text of {case.of_other}" if case.of_other else ""
     apart = "" if case.apart is None else f" (1 − cosine {case.apart:.2g})"
+    if own < MOSTLY and not case.of_other:
+        return Lost(
+            "vector",
+            f"Its vector was not built by this function from its text{apart}, and of rows drawn at random {own:.0%} "
+            "were: the index is another function's.",
+            "Ask with the function that built it, or encode all of its rows again; embaudit vectors says which rows.",
+            "foreign index",
+        )
     return Lost(
         "vector",
         f"Its vector was not built by this function from its text{apart}{whose}.",
@@ -329,7 +367,7 @@ def _field(case: Case, field: InAField) -> Lost:
     )
 
 
-def _text(case: Case, limit_words: str) -> Lost:
+def _text(case: Case) -> Lost:
     piece, read = case.piece, case.read
     assert piece is not None
     assert case.piece_rank is not None

@@ -28,6 +28,8 @@ from embaudit.stores.store import Store
 from embaudit.stores.template import in_words
 
 K = 10
+# Who searches such a folder takes the relevance of its own for scores.
+LANGCHAIN = "LangChain's FAISS"
 FIRST_TEN = ShownResults(K)
 
 
@@ -98,7 +100,8 @@ class WhyReport(Report):
             "function": self.function,
             "metric": self.walked.metric,
             "k": self.cut_off.k,
-            "least_cosine": self.cut_off.least,
+            "least": self.cut_off.least,
+            "least_is": self.cut_off.scale,
             "verdict": self.verdict,
             "line": self.line,
             "lost": dict(self.counts),
@@ -164,7 +167,10 @@ def look_into(
             lambda more, total: progress(f"texts encoded by {also.name}", more, total),
         )
         walked = replace(walked, cases=tuple(cases))
-    lost = tuple(where_lost(case, cut_off, walked.metric, walked.declared) for case in walked.cases)
+    if store.kind == LANGCHAIN and walked.metric == "l2":
+        cut_off = replace(cut_off, scale="relevance")
+    own = 1.0 if walked.built is None or walked.built.form is None else walked.built.own
+    lost = tuple(where_lost(case, cut_off, walked.metric, walked.declared, own) for case in walked.cases)
     findings = _findings(store, walked, failed)
     return WhyReport(store, function.name, walked, lost, cut_off, failed, tuple(findings), time.monotonic() - start)
 
