@@ -173,7 +173,7 @@ def look_into(
     lost = tuple(where_lost(case, cut_off, walked.metric, walked.declared, own) for case in walked.cases)
     findings = _findings(store, walked, failed)
     if search is not None and any(one.lost == "search" for one in lost):
-        findings += [Finding("look", note, name="how_it_is_asked") for note in search.notes]
+        findings += [Finding("ok", note, name="how_it_is_asked") for note in search.notes]
     return WhyReport(store, function.name, walked, lost, cut_off, failed, tuple(findings), time.monotonic() - start)
 
 
