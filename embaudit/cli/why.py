@@ -75,7 +75,7 @@ def why(
     be told.
     """
     from embaudit.api.why import golden_of, run
-    from embaudit.comparisons.why.lost import ShownResults
+    from embaudit.comparisons.why.verdict import ShownResults
     from embaudit.errors import UsageError
 
     if len(queries) != len(expect):

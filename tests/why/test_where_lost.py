@@ -12,8 +12,9 @@ from embaudit.comparisons.why.above import AboveAmong, RowAbove, has_content, ki
 from embaudit.comparisons.why.absent import FoundElsewhere, near_ids
 from embaudit.comparisons.why.case import ByAnother, Case, InAField, OfAnotherType, StoreAnswer
 from embaudit.comparisons.why.gathered import ExpectedRow
-from embaudit.comparisons.why.lost import ShownResults, where_lost
+from embaudit.comparisons.why.lost import where_lost
 from embaudit.comparisons.why.pieces import ReadOfText, TextPiece
+from embaudit.comparisons.why.verdict import ShownResults
 
 ROW = ExpectedRow(16, "policy-17", "a text of some words", np.ones(3))
 TEN = ShownResults(10)

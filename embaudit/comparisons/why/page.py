@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from embaudit.comparisons.why.above import counted_kinds
 from embaudit.comparisons.why.case import Case
-from embaudit.comparisons.why.lost import Lost, heading_of
+from embaudit.comparisons.why.verdict import Lost, heading_of
 from embaudit.document import Column, Estimate, Page, Section, Table, Value
 from embaudit.intervals import exact_share
 from embaudit.shown import cut, quoted

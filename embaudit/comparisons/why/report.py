@@ -14,8 +14,9 @@ from embaudit.comparisons.stored.roles import PLURAL
 from embaudit.comparisons.why.absent import OtherPlaces, in_fields
 from embaudit.comparisons.why.another import with_another
 from embaudit.comparisons.why.case import Case, StoreAnswer
-from embaudit.comparisons.why.lost import Lost, ShownResults, heading, heading_of, where_lost
+from embaudit.comparisons.why.lost import where_lost
 from embaudit.comparisons.why.page import why_page
+from embaudit.comparisons.why.verdict import Lost, ShownResults, heading, heading_of
 from embaudit.comparisons.why.walk import Progress, Walked, walk
 from embaudit.corpora.golden import GoldenQuery
 from embaudit.document import Page

@@ -15,10 +15,10 @@ from embaudit.comparisons.why.asked import answers, as_rows_have_it
 from embaudit.comparisons.why.built import Built, how_built
 from embaudit.comparisons.why.case import Case, StoreAnswer
 from embaudit.comparisons.why.gathered import ExpectedRow, Gathered, gather
-from embaudit.comparisons.why.lost import ShownResults
 from embaudit.comparisons.why.other_ways import OtherMeans, has_vector, with_other_ways
 from embaudit.comparisons.why.ranked import FIRST, RankedQueries, ranked
 from embaudit.comparisons.why.readings import OtherQuery, encoded
+from embaudit.comparisons.why.verdict import ShownResults
 from embaudit.comparisons.why.words import WordWeights
 from embaudit.corpora.golden import GoldenQuery
 from embaudit.functions.function import EmbeddingFunction
