@@ -93,3 +93,15 @@ def test_advice_under_a_filter_was_tried_under_it(share: float, tmp_path: Path) 
     # Twice as far as it looks now, for two in a hundred, gives nothing.
     least = int(advice(report, "filter").split()[1].replace(",", ""))
     assert least * share >= 10
+
+
+def test_a_row_that_asks_leaves_itself_out_under_a_filter_too(tmp_path: Path) -> None:
+    """It has another number among the rows that the filter keeps, and is not to be found."""
+    vectors = clustered(600, 16)
+    titles = ["kept" if n % 2 else "others" for n in range(600)]
+    ids = [f"row-{n}" for n in range(600)]
+    store = langchain_folder(tmp_path, vectors, [f"text {n}" for n in range(600)], ids, titles)
+    report = embaudit.search(store, count=60, where={"metadata.title": "kept"}, query_settings={"fetch_k": 600})
+    assert report.filtered is not None
+    assert report.filtered.first.recall is not None
+    assert report.filtered.first.recall.value == 1

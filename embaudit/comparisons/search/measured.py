@@ -99,7 +99,7 @@ def searched(
     )
     outcomes = []
     for most in (FIRST, MANY):
-        truth = Truth.of(exact.nearest[metric], queries, most)
+        truth = Truth.of(exact.nearest[metric], queries, most, is_filtered=bool(store.where))
         outcomes.append(asked(search, queries, truth, settings, store.where))
         progress("queries asked", len(queries), None)
     given = list(dict.fromkeys(one for outcome in outcomes for ids_ in outcome.given for one in ids_))
