@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from embaudit.comparisons.why.above import AboveAmong, RowAbove, has_content, kinds_of
+from embaudit.comparisons.why.above import AboveAmong, RowAbove, has_content, kinds_of, near_among
 from embaudit.comparisons.why.absent import FoundElsewhere, near_ids
 from embaudit.comparisons.why.case import ByAnother, Case, InAField, OfAnotherType, StoreAnswer
 from embaudit.comparisons.why.gathered import ExpectedRow
@@ -308,6 +308,18 @@ def test_near_copies_are_told_by_their_vectors(cosine: float, kind: str) -> None
         rows = [replace(row, text=row.text or None) for row in rows_of(texts)]
         _, one = kinds_of(rows, AboveAmong(200, 1_000, vectors=vectors))
         assert one.kind == kind
+
+
+@pytest.mark.parametrize(("usual", "near"), [(0.0, 0.95), (0.5, 0.95), (0.9, 0.975), (0.96, 0.99), (-0.3, 0.95)])
+def test_where_any_two_texts_are_alike_near_is_nearer(usual: float, near: float) -> None:
+    """Rows of one length around one direction, any two of which have about this cosine."""
+    random = np.random.default_rng(0).normal(size=(60, 400))
+    units = random / np.linalg.norm(random, axis=1, keepdims=True)
+    units[:, 0] = 0
+    rows = np.sqrt(1 - max(usual, 0)) * units
+    rows[:, 0] = np.sqrt(max(usual, 0))
+    assert near_among(7 * rows) == pytest.approx(near, abs=0.005)
+    assert near_among(np.zeros((5, 4))) == near_among(rows[:1]) == 0.95
 
 
 def test_a_copy_of_a_near_copy_is_one_of_the_first() -> None:

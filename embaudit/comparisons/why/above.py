@@ -57,12 +57,14 @@ class AboveAmong:
         rows: that are ranked.
         words: of a usual text in the store; 0 if that is not known.
         vectors: of rows above, by number, as far as they are known.
+        near: the cosine from which on two of them are revisions of one document.
     """
 
     queries: int
     rows: int
     words: float = 0.0
     vectors: Mapping[int, np.ndarray] | None = None
+    near: float = NEAR
 
 
 def kinds_of(above: Sequence[RowAbove], among: AboveAmong) -> tuple[RowAbove, ...]:
@@ -103,7 +105,7 @@ def _are_near(one: RowAbove, other: RowAbove, among: AboveAmong) -> bool:
     vectors = [None if among.vectors is None else among.vectors.get(row.number) for row in (one, other)]
     if vectors[0] is not None and vectors[1] is not None and len(vectors[0]) == len(vectors[1]):
         lengths = float(np.linalg.norm(vectors[0]) * np.linalg.norm(vectors[1]))
-        if lengths and float(vectors[0] @ vectors[1]) >= NEAR * lengths:
+        if lengths and float(vectors[0] @ vectors[1]) >= among.near * lengths:
             return True
     own, others = (set(words_of(row.text or "")) for row in (one, other))
     return min(len(own), len(others)) >= FEWEST_WORDS and len(own & others) >= SAME_WORDS * len(own | others)
@@ -114,6 +116,19 @@ def has_content(text: str) -> bool:
     letters = [one for one in text if one.isalpha()]
     words = [word for word in text.split() if any(one.isalpha() for one in word)]
     return len(words) >= 2 or sum(ord(one) > 0x2E7F for one in letters) >= 4
+
+
+def near_among(vectors: np.ndarray) -> float:
+    """From which cosine on rows are near copies: .95, or a quarter of what usual pairs of (N, D) rows leave up to 1.
+
+    Of some functions, any two texts have a cosine of .95.
+    """
+    lengths = np.linalg.norm(vectors, axis=1)
+    units = vectors[lengths > 0] / lengths[lengths > 0, None]
+    if len(units) < 3:
+        return NEAR
+    usual = float(np.median((units @ units.T)[np.triu_indices(len(units), 1)]))
+    return max(NEAR, 1 - (1 - usual) / 4)
 
 
 def usual_words(texts: Sequence[str]) -> float:

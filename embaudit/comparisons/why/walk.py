@@ -9,7 +9,7 @@ import numpy as np
 
 from embaudit.comparisons.search.metric import DECLARED
 from embaudit.comparisons.stored.roles import as_rows_were_built
-from embaudit.comparisons.why.above import AboveAmong, RowAbove, kinds_of, usual_words
+from embaudit.comparisons.why.above import AboveAmong, RowAbove, kinds_of, near_among, usual_words
 from embaudit.comparisons.why.absent import NEAR_IDS, near_ids
 from embaudit.comparisons.why.asked import answers, as_rows_have_it
 from embaudit.comparisons.why.built import Built, how_built
@@ -126,7 +126,10 @@ def walk(
         OtherMeans(cut_off.k, vocabulary, severe, weights, _fields_of(store, lost)),
         lambda done: progress("exact search of pieces and other queries: rows", done, searched.rows),
     )
-    among = AboveAmong(_in_results(walked, found)[1], found.exact.rows, usual_words(gathered.texts or ()), vectors)
+    sample = gathered.profile.sample
+    near = near_among(np.asarray(sample.vectors[:OTHERS], np.float64))
+    usual = usual_words(gathered.texts or ())
+    among = AboveAmong(min(OTHERS, len(sample)), found.exact.rows, usual, vectors, near)
     cases = [replace(case, above=kinds_of(case.above, among)) for case in cases]
     return replace(walked, cases=tuple(cases), rows=found.exact.rows)
 
