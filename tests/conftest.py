@@ -10,6 +10,8 @@ from pathlib import Path
 
 import hypothesis
 import pytest
+from hypothesis.internal.conjecture import providers
+from hypothesis.internal.constants_ast import Constants
 from real_tokenizers import real_tokenizer, real_vocabulary  # noqa: F401  (fixtures of two folders)
 from tiny import tiny_bert
 
@@ -36,6 +38,9 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 # The same examples every time: a run that fails can be repeated, and one that passes means what the last one meant.
 hypothesis.settings.register_profile("embaudit", derandomize=True, deadline=None, database=None)
 hypothesis.settings.load_profile("embaudit")
+# Hypothesis also draws constants that it reads in every module of ours that is loaded: which are, depends on the tests
+# that ran before in this worker. No setting leaves them out (tests/test_property_tests.py).
+providers.HypothesisProvider._local_constants = Constants()  # type: ignore[assignment]
 
 
 @pytest.hookimpl(tryfirst=True)

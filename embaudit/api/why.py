@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from embaudit.api.rows import opened_first, rows_asked_for, with_filter
-from embaudit.comparisons.why.lost import ShownResults
+from embaudit.comparisons.why.absent import OtherPlaces
 from embaudit.comparisons.why.report import K, WhyReport, look_into
+from embaudit.comparisons.why.verdict import ShownResults
 from embaudit.corpora.golden import GoldenQuery, read_golden
 from embaudit.errors import UsageError
 from embaudit.functions.function import EmbeddingFunction
@@ -127,6 +128,7 @@ def run(
             cut_off=cut_off,
             severe=() if tokens is None else severe_ids(tokens, opened),
             also=other,
+            places=OtherPlaces(named, asked_rows),
             seed=request.seed,
             progress=progress,
         )

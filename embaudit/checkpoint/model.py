@@ -24,6 +24,7 @@ from embaudit.checkpoint.room import bytes_in_memory, fits, require_room
 from embaudit.checkpoint.settings import TransformerSettings
 from embaudit.checkpoint.streamed import stay_in_files, units_of
 from embaudit.checkpoint.tensors import stored_tensors
+from embaudit.checkpoint.ungathered import refuse_ungathered
 from embaudit.errors import CheckpointError, one_line
 
 if TYPE_CHECKING:
@@ -185,6 +186,7 @@ def require_whole(folder: Path, model: PreTrainedModel, report: Mapping[str, Any
     """
     missing = sorted(name for name in report["missing_keys"] if not name.startswith(UNUSED_WEIGHTS))
     if missing:
+        refuse_ungathered(folder)
         raise _lacking(folder, missing, report["unexpected_keys"])
     damaged = [
         name
@@ -275,6 +277,7 @@ def _read_model(
     except CheckpointError:
         raise
     except Exception as error:  # safetensors, pickle and config validation raise their own exceptions
+        refuse_ungathered(folder)
         reason, next_step = _why_not_read(error)
         raise CheckpointError(f"transformers cannot load {folder}: {reason}", next_step=next_step) from error
     return model, report

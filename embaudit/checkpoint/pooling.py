@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from embaudit.checkpoint.files import is_pickle, weight_files
 from embaudit.checkpoint.modules import Module
+from embaudit.checkpoint.ungathered import refuse_ungathered
 from embaudit.errors import CheckpointError, one_line
 
 if TYPE_CHECKING:
@@ -171,6 +172,7 @@ def _with_weights(layer: torch.nn.Module, folder: Path, *, allow_pickle: bool) -
             state |= torch.load(file, weights_only=True, map_location="cpu") if is_pickle(file) else load_file(file)
         layer.load_state_dict(state)
     except Exception as error:  # safetensors and pickle raise their own exceptions
+        refuse_ungathered(folder)
         reason = "not a pickle of tensors only." if isinstance(error, UnpicklingError) else one_line(error)
         raise CheckpointError(
             f"The weights in {folder} cannot be read or do not match its config.json: {reason}",

@@ -35,7 +35,12 @@ if TYPE_CHECKING:
 @click.option(
     "--k", type=click.IntRange(min=1, max=1_000), default=10, show_default=True, help="Results that are shown."
 )
-@click.option("--min-score", type=float, metavar="COSINE", help="The cosine below which the application shows nothing.")
+@click.option(
+    "--min-score",
+    type=float,
+    metavar="COSINE",
+    help="The cosine below which the application shows nothing; of LangChain's FAISS by distance, its relevance.",
+)
 @click.option(
     "--tokens",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -70,7 +75,7 @@ def why(
     be told.
     """
     from embaudit.api.why import golden_of, run
-    from embaudit.comparisons.why.lost import ShownResults
+    from embaudit.comparisons.why.verdict import ShownResults
     from embaudit.errors import UsageError
 
     if len(queries) != len(expect):

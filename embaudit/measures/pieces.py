@@ -3,8 +3,8 @@
 A piece is a run of whole sentences with at most so many tokens. A sentence that is longer is cut between words (its
 beginning fills the piece before), and a word, or a script without spaces, between characters. Pieces do not overlap,
 and only the spaces around them are lost.
-Tokens are counted sentence by sentence, which is exact where a tokenizer never joins words, and off by one or two
-otherwise.
+Tokens are counted part by part, which is exact where a tokenizer never joins words. One that joins a space to the word
+behind it has one token more for each part: pieces are then shorter, not longer (GPT-2's: .90 of 256 tokens, .58 of 32).
 """
 
 from __future__ import annotations

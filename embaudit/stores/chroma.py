@@ -47,6 +47,8 @@ SELECT segments.id FROM segments JOIN collections ON segments.collection = colle
 JOIN databases ON databases.id = collections.database_id
 WHERE (databases.tenant_id, databases.name, collections.name) = (?, ?, ?)
 """
+# Of these, those whose vectors were written to a folder: the database has them no more.
+WRITTEN = "SELECT max_seq_id.segment_id FROM max_seq_id JOIN segments ON id = segment_id WHERE scope = 'VECTOR'"
 DEFAULT = ("default_tenant", "default_database")
 Ask = Callable[..., Any]
 
@@ -69,6 +71,14 @@ def open_folder(place: StorePlace, asked: AskedRows) -> StoreTable:
             found = {_called(*row): row for row in connection.execute(COLLECTIONS)}
             name = part_meant(list(found), asked.part, place.shown)
             segments = [row[0] for row in connection.execute(SEGMENTS, found[name])]
+            gone = [row[0] for row in connection.execute(WRITTEN) if row[0] in segments]
+    if missing := [one for one in gone if not (place.path / one).is_dir()]:
+        raise CorpusError(
+            f"{place.shown} lacks the folder {missing[0]}, in which Chroma keeps the vectors of collection {name}: it "
+            "was copied without it.",
+            kept="Its ids, texts and metadata are in chroma.sqlite3.",
+            next_step="Copy the whole folder, or embed the texts again.",
+        )
     index = [place.path / one for one in segments if (place.path / one).is_dir()]
     for folder in copy_of(index, place.shown).iterdir() if index else ():
         folder.rename(copy / folder.name)

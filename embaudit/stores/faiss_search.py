@@ -14,6 +14,8 @@ from embaudit.stores.store import Metric
 # By FAISS's name of a parameter: the attribute that holds it.
 NPROBE, EF, FACTOR = "nprobe", "efSearch", "k_factor_rf"
 MOST_FACTOR = 64
+# Of a centre's squared length, its distance to a row that it is; and of the centres, how many are rows by no chance.
+SAME, MOSTLY_ROWS = 1e-5, 0.5
 
 
 def open_search(faiss: Any, place: StorePlace, metric: Metric) -> Callable[[SearchedColumns], StoreSearch]:
@@ -45,12 +47,32 @@ def open_search(faiss: Any, place: StorePlace, metric: Metric) -> Callable[[Sear
             dials=dials,
             exact={NPROBE: int(lists.nlist)} if lists is not None and len(dials) == 1 else None,
             is_quick_graph=any(hasattr(one, "hnsw") for one in parts),
+            notes=_notes(faiss, parts[0]),
             anew="a graph with more links (M) and a higher efConstruction"
             if any(hasattr(one, "hnsw") for one in parts)
             else "",
         )
 
     return opened
+
+
+def _notes(faiss: Any, lists: Any) -> tuple[str, ...]:
+    """Lists that were made on about as many rows as there are lists: the centre of each is a row."""
+    if not isinstance(lists, faiss.IndexIVFFlat) or lists.ntotal < 4 * lists.nlist:
+        return ()
+    quantizer = faiss.downcast_index(lists.quantizer)
+    if not isinstance(quantizer, faiss.IndexFlat):
+        return ()
+    centres = quantizer.reconstruct_n(0, int(lists.nlist))
+    scores = lists.search(centres, 1)[0][:, 0]
+    own = np.square(centres).sum(axis=1)
+    gaps = np.abs(scores - own) if lists.metric_type == faiss.METRIC_INNER_PRODUCT else np.abs(scores)
+    if float((gaps <= SAME * own).mean()) < MOSTLY_ROWS:
+        return ()
+    return (
+        f"Its {lists.nlist:,} lists were made on about as many rows, each around one of them, and it has "
+        f"{lists.ntotal:,}: train the lists anew on all rows, and add these again.",
+    )
 
 
 def _parts(faiss: Any, index: Any) -> list[Any]:

@@ -56,7 +56,10 @@ def store_of(table: StoreTable, asked: AskedRows, kind: str = "") -> Store:
     if template is not None:
         template = template.renamed(lambda name: column_named(table, name))
     columns = find_columns(table, replace(asked, text=None) if template is not None else asked)
-    where = [(column_named(table, name), value) for name, value in asked.where]
+    named = [(column_named(table, name), value) for name, value in asked.where]
+    typed_where = tuple((name, typed(table.columns.get(name), name, value)) for name, value in named)
+    # "4" is 4.0 where the field holds numbers.
+    where = [(name, str(value)) for name, value in typed_where]
     numbers, decode = decoder_of(columns["vector"], table.columns[columns["vector"]], asked)
     own = set(columns.values())
     fields = tuple(
@@ -79,7 +82,7 @@ def store_of(table: StoreTable, asked: AskedRows, kind: str = "") -> Store:
         rounded=table.rounded,
         drawn=table.drawn,
         search=None if table.search is None else partial(_opened_search, table, columns),
-        where=tuple((name, typed(table.columns.get(name), name, value)) for name, value in where),
+        where=typed_where,
     )
     return store if template is None else embedding(store, template)
 

@@ -11,6 +11,12 @@ from embaudit.suggest import hint
 LISTED = 12
 
 
+class NoSuchPart(UsageError):
+    """A part that a place has not; those that it has are ``parts``."""
+
+    parts: tuple[str, ...] = ()
+
+
 def part_meant(names: Sequence[str], asked: str | None, shown: str, what: str = "collection") -> str:
     """The part that was asked for, or the only one.
 
@@ -24,9 +30,11 @@ def part_meant(names: Sequence[str], asked: str | None, shown: str, what: str = 
     if not names:
         raise UsageError(f"{shown} has no {what}.", next_step="Check that this is the store that is meant.")
     if asked is not None and asked not in names:
-        raise UsageError(
+        error = NoSuchPart(
             f"{shown} has no {what} {asked!r}{hint(asked, sorted(names)[:LISTED])}.", next_step="Name it: --from NAME"
         )
+        error.parts = tuple(names)
+        raise error
     if asked is None and len(names) > 1:
         some = sorted(names)
         raise UsageError(

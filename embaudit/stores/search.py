@@ -131,6 +131,8 @@ def typed(column: StoreColumn | None, name: str, value: str) -> object:
             return known
     kinds = {type(one) for one in some}
     if kinds == {bool}:
+        if value.lower() in ("true", "false"):
+            return value.lower() == "true"
         raise UsageError(f"{name} is True or False, not {value!r}.", next_step=f"--where {name}=True")
     try:
         return int(value) if kinds == {int} else float(value) if kinds and kinds <= {int, float} else value

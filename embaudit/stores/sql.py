@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from embaudit.errors import UsageError
+from embaudit.stores.parts import NoSuchPart
 from embaudit.suggest import hint
 
 QUERIES = ("select ", "with ", "select\n", "with\n")
@@ -51,10 +52,12 @@ def source_of(tables: Sequence[SqlTable], part: str | None, shown: str) -> tuple
         named = [table for table in tables if part in (table.name, table.name.rpartition(".")[2])]
         if len(named) != 1:
             what = "no table" if not named else "several tables"
-            raise UsageError(
+            error = NoSuchPart(
                 f"{shown} has {what} {part!r}{hint(part, by_name)}.",
                 next_step="Name it: --from TABLE" if tables else "Check that this is the database that is meant.",
             )
+            error.parts = tuple(table.name for table in tables if table.may_hold_vectors)
+            raise error
         return named[0].quoted, f"table {named[0].name}"
     fit = [table for table in tables if table.may_hold_vectors]
     if len(fit) > 1:

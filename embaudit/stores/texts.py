@@ -59,6 +59,14 @@ def with_texts(table: StoreTable, file: Path) -> StoreTable:
     return replace(table, columns=columns, read=read, text=TEXT)
 
 
+def ids_by_row(file: Path) -> list[str]:
+    """The ids that a file of texts has, in the order of its rows; none if it has no column of ids."""
+    table, ids = _columns_of(file)
+    if table is None or not ids:
+        return []
+    return [str(one) for batch in table.read([ids]) for one in listed(batch[ids])]
+
+
 def _rows(table: StoreTable) -> int:
     if table.rows is not None:
         return table.rows

@@ -76,8 +76,8 @@ def ask_golden(
     Raises:
         EmbauditError: if the file or the store cannot be read.
     """
-    from embaudit.comparisons.why.lost import ShownResults, heading_of
     from embaudit.comparisons.why.report import look_into
+    from embaudit.comparisons.why.verdict import ShownResults, heading_of
 
     assert entry.golden is not None
     asked = entry.asked_rows

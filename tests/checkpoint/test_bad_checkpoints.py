@@ -132,6 +132,57 @@ def test_one_paragraph_that_says_what_is_wrong(change: Change, happened: str, ne
     assert next_step in error.next_step
 
 
+def ungathered(folder: Path, is_empty: Callable[[Any], bool], prefix: str = "") -> None:
+    """Weights as ZeRO-3 leaves them: of those that it keeps in pieces, nothing."""
+    import torch
+    from safetensors.torch import load_file, save_file
+
+    tensors = load_file(folder / "model.safetensors")
+    saved = {prefix + name: torch.empty(0) if is_empty(one) else one for name, one in tensors.items()}
+    save_file(saved, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+def ungathered_shards(folder: Path) -> None:
+    to_shards(folder)
+    first = min(folder.glob("model-*.safetensors"))
+    first.rename(folder / "model.safetensors")
+    ungathered(folder, lambda tensor: True)
+    (folder / "model.safetensors").rename(first)
+
+
+def ungathered_dense(folder: Path) -> None:
+    """The last module's weights only."""
+    import torch
+    from safetensors.torch import save_file
+
+    modules = json.loads((folder / "modules.json").read_text())
+    modules.append({"idx": 9, "name": "9", "path": "9_Dense", "type": "sentence_transformers.models.Dense"})
+    (folder / "modules.json").write_text(json.dumps(modules))
+    (folder / "9_Dense").mkdir()
+    write_json(folder / "9_Dense" / "config.json", {"in_features": 32, "out_features": 8})
+    save_file({"linear.weight": torch.empty(0), "linear.bias": torch.zeros(8)}, folder / "9_Dense/model.safetensors")
+
+
+UNGATHERED: dict[str, tuple[Change, str]] = {
+    "every tensor": (lambda folder: ungathered(folder, lambda tensor: True), "of"),
+    "those that are large": (lambda folder: ungathered(folder, lambda tensor: tensor.ndim > 1), "of"),
+    "one": (lambda folder: ungathered(folder, lambda tensor: tensor.shape[0] > 200), "^1 of"),
+    "a pickle": (lambda folder: (ungathered(folder, lambda tensor: tensor.ndim > 1), to_pickle(folder)), "of"),
+    "one of several files": (ungathered_shards, "of"),
+    "under other names": (lambda folder: ungathered(folder, lambda tensor: True, "module."), r"module\."),
+    "of a module behind": (ungathered_dense, "9_Dense"),
+}
+
+
+@pytest.mark.parametrize("name", UNGATHERED)
+def test_weights_that_were_not_gathered(name: str, bert: Path) -> None:
+    change, said = UNGATHERED[name]
+    error = broken(bert, change, allow_pickle=name == "a pickle")
+    assert re.search(said, str(error))
+    assert "ZeRO-3" in str(error)
+    assert f"zero_to_fp32 {bert}" in str(error.next_step)
+
+
 def test_a_folder_that_is_gone() -> None:
     from embaudit.checkpoint import CheckpointRef
 

@@ -1,3 +1,4 @@
-"""An index of the tiny checkpoint, as tests of stored vectors have it."""
+"""An index of the tiny checkpoint, as tests of stored vectors have it, and texts by the packaged one."""
 
+from kept_texts import kept as kept
 from stored.conftest import tiny_index as tiny_index

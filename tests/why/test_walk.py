@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -178,3 +180,36 @@ def test_another_function_ranks_what_is_lost(
     within = [one["low"] <= rank <= one["high"] for one, rank in zip(found, wanted, strict=True)]
     assert np.mean(within) > 0.8
     assert all(one["compared"] < len(texts) for one in found)
+
+
+@pytest.mark.parametrize("kind", ["SQLite", "DuckDB", "another column"])
+def test_what_is_not_in_the_store_is_looked_for_beside_it(kind: str, tiny_index: Any, tmp_path: Path) -> None:
+    """Another table of the same database, or another column of the same rows."""
+    vectors = tiny_index.vectors.astype(np.float32)
+    tables = {"docs": range(60), "archive": range(60, 90)}
+    rows = {
+        name: [(f"row-{n}", f"DOC-{n}", tiny_index.texts[n], vectors[n]) for n in some] for name, some in tables.items()
+    }
+    if kind == "SQLite":
+        with closing(sqlite3.connect(tmp_path / "rows.db")) as database, database:
+            for name, own in rows.items():
+                database.execute(f"CREATE TABLE {name} (id TEXT, doc TEXT, body TEXT, vec BLOB)")
+                values = [(*row[:3], row[3].tobytes()) for row in own]
+                database.executemany(f"INSERT INTO {name} VALUES (?, ?, ?, ?)", values)
+    else:
+        duckdb = pytest.importorskip("duckdb")
+        with duckdb.connect(str(tmp_path / "rows.db")) as database:
+            for name, own in rows.items():
+                database.execute(f"CREATE TABLE {name} (id TEXT, doc TEXT, body TEXT, vec FLOAT[{vectors.shape[1]}])")
+                database.executemany(
+                    f"INSERT INTO {name} VALUES (?, ?, ?, ?)", [(*row[:3], row[3].tolist()) for row in own]
+                )
+    expect = "DOC-5" if kind == "another column" else "row-70"
+    report = embaudit.why(
+        tmp_path / "rows.db", str(tiny_index.folder), "a query", expect, from_table="docs", id="id", text="body"
+    )
+    (case,) = report.as_json()["cases"]
+    wanted = ("another field", "row-5") if kind == "another column" else ("another part", "row-70")
+    assert (case["lost"], case["cause"]) == ("absent", wanted[0])
+    assert case["in_another"]["ids"] == (wanted[1],)
+    assert ("--id doc" if kind == "another column" else "--from archive") in case["mend"]

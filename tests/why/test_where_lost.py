@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from embaudit.comparisons.why.case import ByAnother, Case, RowAbove, StoreAnswer, has_content, kinds_of
+from embaudit.comparisons.why.above import AboveAmong, RowAbove, has_content, kinds_of, near_among
+from embaudit.comparisons.why.absent import FoundElsewhere, near_ids
+from embaudit.comparisons.why.case import ByAnother, Case, InAField, OfAnotherType, StoreAnswer
 from embaudit.comparisons.why.gathered import ExpectedRow
-from embaudit.comparisons.why.lost import ShownResults, where_lost
+from embaudit.comparisons.why.lost import where_lost
 from embaudit.comparisons.why.pieces import ReadOfText, TextPiece
+from embaudit.comparisons.why.verdict import ShownResults
 
 ROW = ExpectedRow(16, "policy-17", "a text of some words", np.ones(3))
 TEN = ShownResults(10)
@@ -27,6 +31,7 @@ def answer(rank: int | None, **more: object) -> StoreAnswer:
 CASE = Case("a query", "policy-17", ROW, is_own=True, passes=True, rank=1, cosine=0.6)
 PIECE = TextPiece("the end", 200, 300, 270, True)
 READ = ReadOfText(412, 256)
+FIELD = InAField("source", "acme_q3.pdf", ("acme", "q3"), 2, 9)
 # What is known of a case, what is lost, why, and a word of the sentence.
 RULES: dict[str, tuple[Case, str, str, str]] = {
     "no such row": (replace(CASE, row=None), "absent", "", "No row has"),
@@ -76,6 +81,92 @@ RULES: dict[str, tuple[Case, str, str, str]] = {
     ),
     "a typo": (replace(CASE, rank=214, readings=(("as 'x'", 2), ("in lower case", 90))), "function", "query", "as 'x'"),
     "just behind": (replace(CASE, rank=12, above=above(11)), "cut-off", "k", "12th"),
+    "near copies above": (
+        replace(CASE, rank=14, above=above(4) + above(9, "near copy")),
+        "cut-off",
+        "copies",
+        "9 near copies",
+    ),
+    "one near copy above": (
+        replace(CASE, rank=11, above=above(9) + above(1, "near copy")),
+        "cut-off",
+        "copies",
+        "near",
+    ),
+    "headings above": (
+        replace(CASE, rank=12, above=above(9) + above(2, "few words")),
+        "function",
+        "few words",
+        "2 rows of a few words",
+    ),
+    "odd ones of two kinds": (
+        replace(CASE, rank=13, above=above(9) + above(2, "few words") + above(1, "hub")),
+        "function",
+        "few words",
+        "3 rows that are odd (2 of a few words, 1 in everybody's results)",
+    ),
+    "just behind, with odd ones": (
+        replace(CASE, rank=14, above=above(12) + above(1, "hub")),
+        "cut-off",
+        "k",
+        "of those above it 1 in everybody's results",
+    ),
+    "in a field": (replace(CASE, rank=99, field=FIELD), "text", "another field", "'acme q3'"),
+    "in a field alone": (
+        replace(CASE, rank=99, field=replace(FIELD, rank=40, alone=2)),
+        "text",
+        "another field",
+        "by that alone it would be 2nd",
+    ),
+    "a field that helps too little": (
+        replace(CASE, rank=99, field=replace(FIELD, rank=11, alone=12)),
+        "function",
+        "",
+        "99th",
+    ),
+    "a piece by chance": (
+        replace(CASE, rank=214, piece=PIECE, piece_rank=1, piece_answers=False, read=READ),
+        "function",
+        "",
+        "214th",
+    ),
+    "a history": (
+        replace(CASE, rank=99, query_read=ReadOfText(900, 254), readings=(("by its last line alone", 1),)),
+        "function",
+        "long query",
+        "asked by its last line alone it is 1st",
+    ),
+    "a long query": (
+        replace(CASE, rank=99, query_read=ReadOfText(900, 254), readings=(("by its last line alone", 11),)),
+        "function",
+        "long query",
+        "reads the first 254",
+    ),
+    "a short query with several lines": (
+        replace(CASE, rank=99, query_read=ReadOfText(20, 254), readings=(("by its last line alone", 1),)),
+        "function",
+        "query",
+        "by its last line alone it is 1st",
+    ),
+    "a filter of another type": (
+        replace(CASE, rank=3, answer=answer(None, typed=OfAnotherType("year", "2021", 2021, 1))),
+        "filter",
+        "type",
+        "asks for the text '2021' in year, and the row has the number 2021",
+    ),
+    "another field has the id": (
+        replace(CASE, row=None, in_another=FoundElsewhere(("c-1", "c-2"), field="doc")),
+        "absent",
+        "another field",
+        "doc has it, in c-1, c-2",
+    ),
+    "another part has the id": (
+        replace(CASE, row=None, in_another=FoundElsewhere(("c-1",), part="faq-old")),
+        "absent",
+        "another part",
+        "faq-old, in the same place",
+    ),
+    "an id like it": (replace(CASE, row=None, near_ids=("policy-017",)), "absent", "", "look like it: policy-017"),
     "three times k": (replace(CASE, rank=30, above=above(29)), "cut-off", "k", "30th"),
     "farther": (replace(CASE, rank=31, above=above(30)), "function", "", "31st"),
     "by its words": (replace(CASE, rank=214, words=2), "function", "words", "BM25 has it at 2"),
@@ -111,21 +202,148 @@ def test_a_score_below_the_cut_off_is_lost_by_it() -> None:
     assert where_lost(CASE, ShownResults(10, 0.5), "cosine", "cosine").lost == "found"
 
 
+SCORES: dict[str, tuple[str, str, float, float, str]] = {
+    # Metric, scale, cosine, the row's own score, and what is said of it.
+    "cosine": ("cosine", "cosine", 0.41, 0.41, "cosine of 0.41 is"),
+    "distance": ("l2", "cosine", 0.41, -1.18, "cosine of 0.41 (squared distance 1.18)"),
+    "inner product": ("dot", "cosine", 0.41, 12.0, "cosine of 0.41 (inner product 12.00)"),
+    "relevance": ("l2", "relevance", 0.6, -0.8, "relevance of it, 0.43 (1 − d²/√2 of its squared distance 0.80"),
+}
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_a_cut_off_has_a_scale(name: str) -> None:
+    metric, scale, cosine, score, said = SCORES[name]
+    case = replace(CASE, cosine=cosine, score=score)
+
+    found = where_lost(case, ShownResults(10, 0.5, scale), metric, metric)  # type: ignore[arg-type]
+
+    assert (found.lost, found.cause) == ("cut-off", "score")
+    assert said in found.sentence
+    lower = float(found.mend.split()[4].strip(";"))
+    assert where_lost(case, ShownResults(10, lower, scale), metric, metric).lost == "found"  # type: ignore[arg-type]
+
+
+def test_of_a_foreign_index_no_row_is_odd() -> None:
+    case = replace(CASE, is_own=False, rank=90, apart=0.9)
+
+    found = where_lost(case, TEN, "cosine", "cosine", own=0.05)
+
+    assert (found.lost, found.cause) == ("vector", "foreign index")
+    assert "5% were" in found.sentence
+    assert where_lost(case, TEN, "cosine", "cosine", own=0.9).cause == "foreign"
+    # Of a row beside it is said in any index.
+    assert where_lost(replace(case, of_other="r5"), TEN, "cosine", "cosine", own=0.05).cause == "another text"
+
+
+NEAR = {
+    "policy-17": ("Policy_17", "policy-017", "polcy-17", "poilcy-17", "POLICY 17"),
+    "refund-of-shipping": ("refund-of-shiping", "refnud-of-shipping", "refunds-of-shipping"),
+    "12": ("0012",),
+}
+OTHERS = {
+    "policy-17": ("policy-18", "policy-71", "policy-117", "police-man-17", "p-17"),
+    "refund-of-shipping": ("refund-of-gifts", "shipping"),
+    "12": ("1", "2", "13", "21", "a"),
+    "nothing": ("noting-at-all", "thing"),
+}
+
+
+@pytest.mark.parametrize("name", {**NEAR, **OTHERS})
+def test_an_id_looks_like_another_as_a_typo_does(name: str) -> None:
+    for one in NEAR.get(name, ()):
+        assert near_ids(name, [one]) == [one], one
+    for one in OTHERS.get(name, ()):
+        assert not near_ids(name, [one]), one
+
+
 def test_what_would_find_it_is_said() -> None:
     found = where_lost(replace(CASE, rank=3, answer=answer(None, finds=("ef 80", 3))), TEN, "cosine", "cosine")
 
     assert found.mend.startswith("ef 80 finds it (3rd)")
 
 
+def rows_of(texts: Sequence[str]) -> list[RowAbove]:
+    return [RowAbove(str(place), text, 1.0, 0.0, number=place) for place, text in enumerate(texts)]
+
+
 def test_rows_above_are_told_by_what_makes_them_odd() -> None:
     texts = ["Same text here", "same  text here", "...", "plain words stand here", "page 7", "日本語の文章です"]
-    rows = [RowAbove(str(place), text, 1.0, 0.5 if place == 3 else 0.0) for place, text in enumerate(texts)]
+    rows = [replace(row, in_results=0.5 if row.number == 3 else 0.0) for row in rows_of(texts)]
 
-    kinds = [one.kind for one in kinds_of(rows, 200, 1_000)]
+    kinds = [one.kind for one in kinds_of(rows, AboveAmong(200, 1_000))]
 
     assert kinds == ["", "copy", "no content", "hub", "no content", ""]
     # In a store of a hundred rows, a tenth of all results is chance.
-    assert kinds_of([rows[3]], 200, 60)[0].kind == ""
+    assert kinds_of([rows[3]], AboveAmong(200, 60))[0].kind == ""
+
+
+TEXT = "Employees may book economy class for flights below six hours and must ask their manager for anything else"
+# Revisions of one text, and texts that are none.
+REVISIONS = {
+    "a number": TEXT.replace("six", "eight"),
+    "a date": f"{TEXT} Revised 2024-03-01",
+    "a heading before it": f"Travel policy v2: {TEXT}",
+    "case and dashes": TEXT.upper().replace(" ", " - "),
+    "some words": TEXT.replace("economy", "business").replace("six", "ten"),
+}
+NO_REVISIONS = {
+    "another text": "Employees must hand in receipts for flights to their manager within thirty days of the journey",
+    "a part": "Employees may book economy class",
+    "of other words": "Staff can reserve coach seats on planes that take less than half of a day, or consult a boss",
+}
+
+
+@pytest.mark.parametrize("name", REVISIONS | NO_REVISIONS)
+def test_revisions_of_a_text_are_near_copies_by_their_words(name: str) -> None:
+    _, one = kinds_of(rows_of([TEXT, (REVISIONS | NO_REVISIONS)[name]]), AboveAmong(200, 1_000))
+    assert one.kind == ("near copy" if name in REVISIONS else "")
+
+
+@pytest.mark.parametrize(("cosine", "kind"), [(0.951, "near copy"), (0.949, "")])
+def test_near_copies_are_told_by_their_vectors(cosine: float, kind: str) -> None:
+    """Longer or shorter, in other words, or without a text."""
+    vectors = {0: np.array([3.0, 0.0]), 1: 2 * np.array([cosine, (1 - cosine**2) ** 0.5])}
+    for texts in (["one text of words", "another in other words"], ["", ""]):
+        rows = [replace(row, text=row.text or None) for row in rows_of(texts)]
+        _, one = kinds_of(rows, AboveAmong(200, 1_000, vectors=vectors))
+        assert one.kind == kind
+
+
+@pytest.mark.parametrize(("usual", "near"), [(0.0, 0.95), (0.5, 0.95), (0.9, 0.975), (0.96, 0.99), (-0.3, 0.95)])
+def test_where_any_two_texts_are_alike_near_is_nearer(usual: float, near: float) -> None:
+    """Rows of one length around one direction, any two of which have about this cosine."""
+    random = np.random.default_rng(0).normal(size=(60, 400))
+    units = random / np.linalg.norm(random, axis=1, keepdims=True)
+    units[:, 0] = 0
+    rows = np.sqrt(1 - max(usual, 0)) * units
+    rows[:, 0] = np.sqrt(max(usual, 0))
+    assert near_among(7 * rows) == pytest.approx(near, abs=0.005)
+    assert near_among(np.zeros((5, 4))) == near_among(rows[:1]) == 0.95
+
+
+def test_a_copy_of_a_near_copy_is_one_of_the_first() -> None:
+    """A chain of revisions is compared with its first: what has gone far from that is another text."""
+    angles = [0.0, 0.25, 0.5]
+    vectors = {place: np.array([np.cos(one), np.sin(one)]) for place, one in enumerate(angles)}
+    rows = rows_of(["one text", "two text", "three text"])
+    assert [one.kind for one in kinds_of(rows, AboveAmong(200, 1_000, vectors=vectors))] == ["", "near copy", ""]
+
+
+@pytest.mark.parametrize(
+    ("text", "usual", "kind"),
+    [
+        ("Travel expenses", 60, "few words"),
+        ("How do I return a gift?", 60, ""),
+        ("Our refund policy for gifts", 60, "few words"),
+        # In a store of short texts, a short one is a text.
+        ("Travel expenses", 6, ""),
+        ("Travel expenses", 0, ""),
+    ],
+)
+def test_a_heading_among_texts_is_odd(text: str, usual: float, kind: str) -> None:
+    (one,) = kinds_of(rows_of([text]), AboveAmong(200, 1_000, usual))
+    assert one.kind == kind
 
 
 @pytest.mark.parametrize(

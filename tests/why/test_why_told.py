@@ -14,14 +14,16 @@ import pytest
 from told_in_full import assert_told
 
 import embaudit
-from embaudit.comparisons.why.case import ByAnother, Case, RowAbove, StoreAnswer
-from embaudit.comparisons.why.lost import Lost, where_lost
+from embaudit.comparisons.why.above import RowAbove
+from embaudit.comparisons.why.case import ByAnother, Case, StoreAnswer
+from embaudit.comparisons.why.lost import where_lost
 from embaudit.comparisons.why.report import WhyReport
+from embaudit.comparisons.why.verdict import Lost, ShownResults
 
 sys.path.append(str(Path(__file__).resolve().parent))
 from test_where_lost import CASE, PIECE, READ, ROW, RULES, TEN, above, answer
 
-ODD = ("hub", "copy", "no content")
+ODD = ("hub", "copy", "near copy", "no content", "few words")
 # What the rules do not tell apart, and a page may: one or nothing of each.
 MORE: dict[str, Case] = {
     "nothing known": Case("a query", "policy-17"),
@@ -79,8 +81,22 @@ def test_a_case_alone_is_told(real: WhyReport, name: str) -> None:
 def test_all_cases_at_once_are_told(real: WhyReport) -> None:
     """Queries that are the same, too: a page has one place for each."""
     cases = tuple(CASES.values())
-    assert_told(of(real, *cases[:20]))
-    assert_told(of(real, *cases[20:]))
+    # As many as a page walks line by line.
+    for start in range(0, len(cases), 20):
+        assert_told(of(real, *cases[start : start + 20]))
+
+
+def test_cut_offs_and_foreign_indexes_are_told(real: WhyReport) -> None:
+    least = ShownResults(10, 0.9, "relevance")
+    lost = (
+        where_lost(replace(CASE, score=-0.8), least, "l2", "l2"),
+        where_lost(replace(CASE, score=-0.8), replace(least, scale="cosine"), "l2", "l2"),
+        where_lost(replace(CASE, score=12.0), least, "dot", "dot"),
+        where_lost(CASES["foreign"], TEN, "l2", "l2", own=0.05),
+    )
+    assert {one.cause for one in lost} == {"score", "foreign index"}
+    for one in lost:
+        assert_told(replace(of(real, CASE), lost=(one,)))
 
 
 @pytest.mark.parametrize("names", [("never ranked",) * 2, ("found by the store",) * 2, ("never ranked", "farther")])

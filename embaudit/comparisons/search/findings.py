@@ -10,6 +10,7 @@ import numpy as np
 from embaudit.comparisons.search.curve import least_change
 from embaudit.comparisons.search.metric import NAMES
 from embaudit.comparisons.search.recall import MeanShare, Results, Third
+from embaudit.comparisons.search.wider import MoreResults
 from embaudit.errors import CorpusError
 from embaudit.finding import Finding, Level, interval
 from embaudit.sentences import first_of, within
@@ -205,7 +206,8 @@ def _results(report: SearchReport) -> Iterator[Finding]:
         return
     for outcome in (plain.first, plain.many):
         if outcome.fewer:
-            yield _fewer(outcome, report.queries[0], "", "problem" if outcome is plain.first else "look")
+            level: Level = "problem" if outcome is plain.first else "look"
+            yield _fewer(outcome, report.queries[0], "", plain.more, level)
             break
     if plain.repeated:
         yield Finding(
@@ -227,13 +229,22 @@ def _results(report: SearchReport) -> Iterator[Finding]:
         )
 
 
-def _fewer(outcome: Results, queries: int, where: str, level: Level = "problem") -> Finding:
+def _fewer(outcome: Results, queries: int, where: str, more: MoreResults | None, level: Level = "problem") -> Finding:
+    advice = (
+        "No setting of a query that was tried gives more: build the index anew, or have the store filter before it "
+        "searches."
+        if where
+        else "No setting of a query that was tried gives more: build the index anew."
+    )
+    if more is not None and more.shown:
+        advice = f"{more.shown} gives all of them" if more.whole == more.asked else f"{more.shown} gives more"
+        advice += "." if more.whole == more.asked else f": {more.whole:,} of {more.asked:,} then get all."
     return Finding(
         level,
         f"{outcome.fewer:,} of {queries:,} queries get fewer rows than the {outcome.truth.k} that they ask "
         f"for{where}, one of them {outcome.fewest}.",
         "The store holds more rows that could be given.",
-        "A wider search gives more: raise what a query may look at.",
+        advice,
         "fewer",
         float(outcome.fewer),
     )
@@ -304,16 +315,14 @@ def _filter(report: SearchReport, is_filtered: bool) -> Iterator[Finding]:
         level,
         f"Under {one.where} ({part}) it finds {_share(share)} of the ten nearest of these rows{without}.",
         "" if level == "ok" else "The search looks at too few rows that the filter keeps.",
-        ""
-        if level == "ok"
-        else "Look at more rows, or have the store filter before it searches; or exact search, of so few rows.",
+        "" if level == "ok" else _under_filter(report),
         "filter",
         share.value,
         share.low,
         share.high,
     )
     if one.first.fewer:
-        yield _fewer(one.first, report.queries[0], f" under {one.where}")
+        yield _fewer(one.first, report.queries[0], f" under {one.where}", one.more)
     if one.gone:
         yield Finding(
             "problem",
@@ -323,6 +332,21 @@ def _filter(report: SearchReport, is_filtered: bool) -> Iterator[Finding]:
             name="filter_lets_through",
             value=float(len(one.gone)),
         )
+
+
+def _under_filter(report: SearchReport) -> str:
+    """What was tried under the filter, and what is left if that is not enough."""
+    rest = "have the store filter before it searches, or give these rows an index of their own."
+    tried = report.tried_filtered
+    if not tried:
+        return rest[0].upper() + rest[1:]
+    found = least_change(list(tried), report.target)
+    if found is not None:
+        return f"{found.shown} finds {_share(found.recall)} there, at {_times(found.times)} the time of a query."
+    best = max(tried, key=lambda one: one.recall.value)
+    if not best.changed:
+        return f"No setting of a query that was tried finds more there: {rest}"
+    return f"No setting of a query that was tried reaches it there ({best.shown} finds {_share(best.recall)}): {rest}"
 
 
 def _codes(report: SearchReport) -> Iterator[Finding]:

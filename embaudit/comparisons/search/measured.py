@@ -11,6 +11,7 @@ import numpy as np
 from embaudit.comparisons.search.exact import METRICS, Exact, exact_search
 from embaudit.comparisons.search.queries import Queries
 from embaudit.comparisons.search.recall import MARGIN, Results, Truth, asked
+from embaudit.comparisons.search.wider import MoreResults, more_results
 from embaudit.errors import CorpusError
 from embaudit.stores.search import Settings, StoreSearch
 from embaudit.stores.store import Metric, RowBatch, Store
@@ -64,6 +65,7 @@ class SearchedRows:
         first, many: at ten results and at a hundred.
         repeated: queries among whose results a row stands twice.
         gone: ids in results that no row has, or that the filter should keep out.
+        more: what wider settings do for queries that get too few results; None if none does.
     """
 
     where: str
@@ -73,6 +75,7 @@ class SearchedRows:
     many: Results
     repeated: int
     gone: tuple[str, ...]
+    more: MoreResults | None = None
 
 
 def searched(
@@ -96,7 +99,7 @@ def searched(
     )
     outcomes = []
     for most in (FIRST, MANY):
-        truth = Truth.of(exact.nearest[metric], queries, most)
+        truth = Truth.of(exact.nearest[metric], queries, most, is_filtered=bool(store.where))
         outcomes.append(asked(search, queries, truth, settings, store.where))
         progress("queries asked", len(queries), None)
     given = list(dict.fromkeys(one for outcome in outcomes for ids_ in outcome.given for one in ids_))
@@ -109,6 +112,7 @@ def searched(
         many=outcomes[1],
         repeated=max(outcome.repeated(known) for outcome in outcomes),
         gone=tuple(one for one in given if not known[one]),
+        more=next(filter(None, (more_results(search, queries, one, settings, store.where) for one in outcomes)), None),
     )
 
 

@@ -62,10 +62,14 @@ class Truth:
     as_near: tuple[Counter[str], ...]
 
     @classmethod
-    def of(cls, nearest: Nearest, queries: Queries, k: int) -> Truth:
+    def of(cls, nearest: Nearest, queries: Queries, k: int, *, is_filtered: bool = False) -> Truth:
+        """The nearest rows but a query's own, which among rows that a filter keeps has another number."""
         ids, rows, as_near = [], [], []
         for query, own in enumerate(queries.rows):
-            kept = np.flatnonzero((nearest.rows[query] >= 0) & (nearest.rows[query] != own))
+            is_other = nearest.rows[query] != own
+            if is_filtered:
+                is_other = np.array([str(one) != str(queries.ids[query]) for one in nearest.ids[query]])
+            kept = np.flatnonzero((nearest.rows[query] >= 0) & is_other)
             first = kept[:k]
             bound = nearest.scores[query, first[-1]] - nearest.slack[query] if len(first) else np.inf
             near = kept[nearest.scores[query, kept] >= bound]

@@ -13,7 +13,7 @@ from embaudit.comparisons.report import Report
 from embaudit.comparisons.search.codes import kept_by_codes
 from embaudit.comparisons.search.curve import ENOUGH, TriedSetting, tried_settings
 from embaudit.comparisons.search.exact import exact_search
-from embaudit.comparisons.search.findings import NO_QUERIES, search_findings
+from embaudit.comparisons.search.findings import NO_QUERIES, level_of, search_findings
 from embaudit.comparisons.search.measured import FIRST, KeptParts, Progress, SearchedRows, searched
 from embaudit.comparisons.search.metric import DECLARED, RankedBy, ranked_by
 from embaudit.comparisons.search.page import search_page
@@ -27,7 +27,7 @@ from embaudit.errors import UsageError
 from embaudit.finding import Finding, Level
 from embaudit.functions.function import EmbeddingFunction
 from embaudit.sentences import within
-from embaudit.stores.search import Settings, StoreSearch
+from embaudit.stores.search import Settings, StoreSearch, Where
 from embaudit.stores.store import Store
 
 Verdict = Literal["finds what it holds", "does not find what it holds", "could not be told"]
@@ -51,7 +51,7 @@ class SearchReport(Report):
         plain: without a filter; None if nothing could be asked.
         filtered: with the one that was asked for.
         reached: rows asked for by themselves.
-        tried: settings of a query, the present one first.
+        tried, tried_filtered: settings of a query, the present one first; and under the filter, if it is lossy there.
         ranked: what other metrics would change.
         thirds: where recall falls.
         codes: what the index's codes keep of the function's neighbours; None if it keeps vectors, or that is not known.
@@ -74,6 +74,7 @@ class SearchReport(Report):
     filtered: SearchedRows | None = None
     reached: Reached | None = None
     tried: tuple[TriedSetting, ...] = ()
+    tried_filtered: tuple[TriedSetting, ...] = ()
     ranked: RankedBy | None = None
     thirds: tuple[Third, ...] = ()
     codes: MeanShare | None = None
@@ -226,22 +227,35 @@ def _measure(
             report = replace(report, reached=told)
     # Of queries that no row could answer, no setting finds more.
     if not search.is_exact and report.recall is not None:
-        tried = parts.run(
-            "other settings",
-            lambda: tried_settings(
-                search,
-                ask,
-                plain.first.truth,
-                present,
-                (),
-                report.target,
-                lambda done: progress("queries at other settings", done, None),
-            ),
-        )
-        report = replace(report, tried=tuple(tried or ()))
+        report = replace(report, tried=_settings_tried(report, ask, plain, (), parts, progress))
+    if filtered is not None and report.filtered is not None:
+        share = report.filtered.first.recall
+        if share is not None and level_of(share, report.target) != "ok":
+            tried = _settings_tried(report, ask, report.filtered, filtered.where, parts, progress)
+            report = replace(report, tried_filtered=tried)
     if function is not None and store.rounded is not None:
         report = replace(report, codes=kept_by_codes(function, sample, search.metric))
     return report
+
+
+def _settings_tried(
+    report: SearchReport, ask: Queries, of: SearchedRows, where: Where, parts: KeptParts, progress: Progress
+) -> tuple[TriedSetting, ...]:
+    assert report.search is not None
+    search = report.search
+    found = parts.run(
+        "other settings under the filter" if where else "other settings",
+        lambda: tried_settings(
+            search,
+            ask,
+            of.first.truth,
+            report.settings,
+            where,
+            report.target,
+            lambda done: progress("queries at other settings", done, None),
+        ),
+    )
+    return tuple(found or ())
 
 
 def _queries(

@@ -2,51 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from embaudit.comparisons.search.reach import widest_of
-from embaudit.comparisons.why.case import StoreAnswer
+from embaudit.comparisons.search.wider import wider_settings
+from embaudit.comparisons.why.case import OfAnotherType, StoreAnswer
+from embaudit.comparisons.why.gathered import ExpectedRow
 from embaudit.errors import CorpusError
-from embaudit.stores.search import Dial, Settings, StoreSearch, Where
+from embaudit.stores.search import Settings, StoreSearch, Where
 
 WIDE = 100
 
 
+def as_rows_have_it(where: Where, kinds: Mapping[str, Mapping[type, object]]) -> Where:
+    """The filter with values of a type that rows have: on a command line, a number is text."""
+    return [
+        (name, next(iter(own.values()))) if (own := kinds.get(name)) and type(value) not in own else (name, value)
+        for name, value in where
+    ]
+
+
 def answers(
     search: StoreSearch, settings: Settings, where: Where, k: int
-) -> Callable[[np.ndarray, str, bool], StoreAnswer]:
-    """Asks for a row by a query; wider where the row should be found and is not."""
+) -> Callable[[np.ndarray, ExpectedRow, bool], StoreAnswer]:
+    """Asks for a row by a query; wider, or with the row's own values, where it should be found and is not."""
     shown = ", ".join(f"{name} {value:,}" for name, value in settings.items())
 
-    def rank(query: np.ndarray, row: str, most: int, own: Settings) -> tuple[int | None, tuple[str, ...]]:
-        ids = tuple(map(str, search.find(query, most, own, where).ids))
+    def rank(
+        query: np.ndarray, row: str, most: int, own: Settings, kept: Where = where
+    ) -> tuple[int | None, tuple[str, ...]]:
+        ids = tuple(map(str, search.find(query, most, own, kept).ids))
         return (ids.index(row) + 1 if row in ids else None), ids
 
-    def asked(query: np.ndarray, row: str, is_owed: bool) -> StoreAnswer:
+    def asked(query: np.ndarray, expected: ExpectedRow, is_owed: bool) -> StoreAnswer:
+        row = str(expected.id)
         try:
             here, given = rank(query, row, k, settings)
             wide = here if here is not None else rank(query, row, max(WIDE, k), settings)[0]
-            finds = None
+            finds = typed = None
             if here is None and is_owed:
-                for one, said in _wider(search, settings):
+                others = [
+                    pair
+                    for pair in zip(where, expected.where, strict=False)
+                    if type(pair[0][1]) is not type(pair[1][1])
+                ]
+                if others and (found := rank(query, row, k, settings, expected.where)[0]) is not None:
+                    (name, wanted), (_, has) = others[0]
+                    typed = OfAnotherType(name, wanted, has, found)
+                for one, said in () if typed else wider_settings(search, settings):
                     found, _ = rank(query, row, k, one)
                     if found is not None:
                         finds = (said, found)
                         break
-            return StoreAnswer(here, wide, finds, search.index, shown, given)
+            return StoreAnswer(here, wide, finds, search.index, shown, given, typed=typed)
         except CorpusError as error:
             return StoreAnswer(index=search.index, settings=shown, failed=error.happened)
 
     return asked
-
-
-def _wider(search: StoreSearch, settings: Settings) -> Iterator[tuple[dict[str, int], str]]:
-    """Wider settings, dial by dial, the widest of all last."""
-    most = widest_of(search, settings)
-    for dial in search.dials:
-        for value in Dial(dial.name, settings.get(dial.name, dial.present), most.get(dial.name, dial.most)).wider():
-            yield {**settings, dial.name: value}, f"{dial.name} {value:,}"
-    if most != dict(settings):
-        yield most, ", ".join(f"{name} {value:,}" for name, value in most.items() if settings.get(name) != value)

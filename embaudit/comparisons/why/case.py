@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
+from embaudit.comparisons.why.above import Kind, RowAbove
+from embaudit.comparisons.why.absent import FoundElsewhere
 from embaudit.comparisons.why.gathered import ExpectedRow
 from embaudit.comparisons.why.pieces import ReadOfText, TextPiece
 
-# Of everybody's results: a row that stands in so many is a hub, if chance would put it into a fifth of these at most.
-HUB, CHANCE = 0.05, 5.0
-
 
 @dataclass(frozen=True)
-class RowAbove:
-    """A row that exact search ranks above the expected one.
+class OfAnotherType:
+    """A filter's value that a row has in another type, by which a store tells the two apart.
 
     Attributes:
-        in_results: of other queries, the share that has it among its first ten.
-        kind: ``hub``, ``copy`` (of one that stands above it), ``no content``, or empty.
+        wanted, has: what is asked for, and what the row has.
+        rank: of the row if that is asked for.
     """
 
-    id: str
-    text: str | None
-    score: float
-    in_results: float
-    kind: str = ""
+    name: str
+    wanted: object
+    has: object
+    rank: int
+
+    @staticmethod
+    def called(value: object) -> str:
+        """``the number 2021``, ``the text '2021'``, ``true``."""
+        if isinstance(value, bool):
+            return str(value).lower()
+        return f"the text {value!r}" if isinstance(value, str) else f"the number {value}"
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,7 @@ class StoreAnswer:
         given: ids of the rows that it gave.
         copy: id and rank of the first of them that has the expected row's text; None if there is none.
         failed: why it could not be asked; empty if it could.
+        typed: a filter's value that the row has in another type, if it is found by that; None if not.
     """
 
     rank: int | None = None
@@ -51,6 +56,28 @@ class StoreAnswer:
     given: tuple[str, ...] = ()
     copy: tuple[str, int] | None = None
     failed: str = ""
+    typed: OfAnotherType | None = None
+
+
+@dataclass(frozen=True)
+class InAField:
+    """What was asked for, in a field of the row that is not embedded.
+
+    Attributes:
+        name, value: of the field.
+        words: of the query, that it has and the text has not.
+        rank, alone: of the row if the field stood before its text, or were all of it.
+    """
+
+    name: str
+    value: str
+    words: tuple[str, ...]
+    rank: int = 0
+    alone: int = 0
+
+    @property
+    def best(self) -> int:
+        return min(self.rank, self.alone)
 
 
 @dataclass(frozen=True)
@@ -94,6 +121,7 @@ class Case:
         row: None if there is no such row.
         near_ids: ids that look like the one that was expected.
         elsewhere: ids of other rows that hold its text, or a part of it.
+        in_another: field or part of the place that has it; None if none does.
         vector: what is wrong with its vector: ``none``, ``zeros``, ``NaN or infinity``, or ``of N dimensions``; empty
             if it can be searched.
         is_own: whether the function built it from the row's text; None if that is not known.
@@ -106,7 +134,10 @@ class Case:
         cosine: of query and row.
         declared_rank: by the metric that the function declares, where the store has another.
         above: the rows above it, nearest first; at most as many as were kept.
+        query_read: how much of the query the function reads.
         piece, piece_rank: the piece of its text that comes nearest, and the rank that it would have.
+        piece_answers: whether it has the query's words, or comes nearer than what is found by more than chance.
+        field: another field that has what was asked for; None if none does.
         readings: other ways to ask, with the rank then.
         sticky, sticky_rank: severe tokens in the query or in its text, and the rank without them.
         words: rank by BM25; None if it has none of the query's words, or there are no texts.
@@ -119,12 +150,14 @@ class Case:
     row: ExpectedRow | None = None
     near_ids: tuple[str, ...] = ()
     elsewhere: tuple[str, ...] = ()
+    in_another: FoundElsewhere | None = None
     vector: str = ""
     is_own: bool | None = None
     apart: float | None = None
     of_other: str | None = None
     passes: bool | None = None
     read: ReadOfText | None = None
+    query_read: ReadOfText | None = None
     query_has_vector: bool = True
     rank: int | None = None
     score: float | None = None
@@ -133,6 +166,8 @@ class Case:
     above: tuple[RowAbove, ...] = ()
     piece: TextPiece | None = None
     piece_rank: int | None = None
+    piece_answers: bool = True
+    field: InAField | None = None
     readings: tuple[tuple[str, int], ...] = ()
     sticky: tuple[str, ...] = ()
     sticky_rank: int | None = None
@@ -144,7 +179,7 @@ class Case:
     def can_be_searched(self) -> bool:
         return self.row is not None and not self.vector and self.passes is not False
 
-    def rank_without(self, *kinds: str) -> int | None:
+    def rank_without(self, *kinds: Kind) -> int | None:
         """Its rank if rows above it of these kinds were none; None if not all of them are known."""
         if self.rank is None or self.rank > len(self.above) + 1:
             return None
@@ -153,30 +188,3 @@ class Case:
     @property
     def best_reading(self) -> tuple[str, int] | None:
         return min(self.readings, key=lambda one: one[1], default=None)
-
-
-def kinds_of(above: Sequence[RowAbove], queries: int, rows: int) -> tuple[RowAbove, ...]:
-    """The rows above with what makes each of them odd, if anything does."""
-    seen: set[str] = set()
-    found = []
-    # By chance, a row is among the first ten of 10/N of the queries.
-    hub = max(HUB, CHANCE * 10 / max(rows, 1))
-    for one in above:
-        text = " ".join((one.text or "").split()).lower()
-        kind = ""
-        if text and text in seen:
-            kind = "copy"
-        elif one.text is not None and not has_content(text):
-            kind = "no content"
-        elif queries and one.in_results >= hub:
-            kind = "hub"
-        seen.add(text)
-        found.append(RowAbove(one.id, one.text, one.score, one.in_results, kind))
-    return tuple(found)
-
-
-def has_content(text: str) -> bool:
-    """Whether a text says anything: two words, or four characters of a script that has no spaces."""
-    letters = [one for one in text if one.isalpha()]
-    words = [word for word in text.split() if any(one.isalpha() for one in word)]
-    return len(words) >= 2 or sum(ord(one) > 0x2E7F for one in letters) >= 4

@@ -2,79 +2,40 @@
 
 The rules, in the order of the chain; the first that holds is said:
 
-``absent``    no row has this id or text
+``absent``    no row has this id or text, of this store or of the file of its texts; other fields and parts that have it
 ``filter``    the row lacks the filter's value
 ``vector``    it has no vector, or zeros, NaN, another dimension
 ``found``     the store's own search gives it among the first k (exact search, if it has none), above the cut-off
-``vector``    its vector is not the function's of its text
+``cut-off``   its score is below the cut-off
+``vector``    its vector is not the function's of its text, or most of the index is not
+``filter``    the store gives it if its value is asked for in the type that it has
 ``search``    exactly it is among the first k and the store does not give it; or it is so by the metric that is declared
-``cut-off``   its score is below the cut-off; or copies of other texts fill the first k
-``function``  without the sticky tokens in it, it would be among the first k
-``text``      a piece of its text alone would be among the first k
-``function``  rows without content, or in everybody's results, stand above it; or asked otherwise it would be found
-``cut-off``   it is just behind the first k, at 3 k at most
-``function``  anything else: it is not put near
+
+and if exact search has it behind the first k, too, those of ``behind``.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from math import sqrt
 
 from embaudit.comparisons.search.metric import NAMES
+from embaudit.comparisons.why.behind import behind
 from embaudit.comparisons.why.case import Case
-from embaudit.masking import masked
-from embaudit.sentences import punctuated
-from embaudit.shown import cut, quoted
+from embaudit.comparisons.why.verdict import Lost, ShownResults, nth
+from embaudit.sentences import first_of
+from embaudit.shown import quoted
 from embaudit.stores.store import Metric
 
-Word = Literal["absent", "filter", "found", "vector", "search", "cut-off", "text", "function", "not told"]
-# Times k: up to there, asking for more is what mends it.
-JUST_BEHIND = 3
+# Of an index, the share of rows that must be the function's, so that a row that is not is an odd one.
+MOSTLY = 0.5
 
 
-@dataclass(frozen=True)
-class Lost:
-    """Where one search was lost.
+def where_lost(case: Case, cut_off: ShownResults, metric: Metric, declared: Metric, own: float = 1.0) -> Lost:
+    """The first rule that holds.
 
-    Attributes:
-        lost: in a word.
-        cause: what exactly, in a word or two; empty where the first says it.
-        sentence: what happened there.
-        mend: what would mend it; empty if nothing has to be.
+    Args:
+        own: of rows drawn at random, the share that is the function's.
     """
-
-    lost: Word
-    sentence: str
-    mend: str = ""
-    cause: str = ""
-
-    def __post_init__(self) -> None:
-        # Like a finding, it has what libraries and stores said put into it.
-        for name in ("sentence", "mend"):
-            object.__setattr__(self, name, punctuated(masked(getattr(self, name))))
-
-    @property
-    def told(self) -> str:
-        """What happened, and what mends it if anything does."""
-        return f"{self.sentence} → {self.mend}" if self.mend else self.sentence
-
-
-@dataclass(frozen=True)
-class ShownResults:
-    """What an application shows of a search.
-
-    Attributes:
-        k: results.
-        least: the cosine that a result must have; None without one.
-    """
-
-    k: int
-    least: float | None = None
-
-
-def where_lost(case: Case, cut_off: ShownResults, metric: Metric, declared: Metric, limit_words: str = "") -> Lost:
-    """The first rule that holds."""
     k = cut_off.k
     if case.row is None:
         return _absent(case)
@@ -90,19 +51,14 @@ def where_lost(case: Case, cut_off: ShownResults, metric: Metric, declared: Metr
         return Lost("not told", "The function gives no vector for this query.", "Ask it in other words.")
     given = case.rank if case.answer is None or case.answer.failed else case.answer.rank
     if given is not None and given <= k:
-        if cut_off.least is not None and case.cosine is not None and case.cosine < cut_off.least:
-            return Lost(
-                "cut-off",
-                f"It is {_nth(given)}, and its cosine of {case.cosine:.2f} is below the cut-off of {cut_off.least:g}.",
-                f"Lower the cut-off to {case.cosine - 0.005:.2f}; embaudit switch says what else that lets in.",
-                "score",
-            )
-        return Lost("found", f"It is {_nth(given)} of {k}.")
+        if (below := _below(case, given, cut_off, metric)) is not None:
+            return below
+        return Lost("found", f"It is {nth(given)} of {k}.")
     if case.answer is not None and case.answer.copy is not None:
         name, place = case.answer.copy
-        return Lost("found", f"A copy of its text, {name}, is {_nth(place)} of {k}.", cause="copy")
+        return Lost("found", f"A copy of its text, {name}, is {nth(place)} of {k}.", cause="copy")
     if case.is_own is False:
-        return _foreign(case)
+        return _foreign(case, own)
     if case.rank is None:
         return Lost("not told", "It could not be ranked.")
     if case.rank <= k:
@@ -111,80 +67,36 @@ def where_lost(case: Case, cut_off: ShownResults, metric: Metric, declared: Metr
         return Lost(
             "search",
             f"The store ranks by {NAMES[metric]}, the function is made for {NAMES[declared]}, by which it would be "
-            f"{_nth(case.declared_rank)}, and not {_nth(case.rank)}.",
+            f"{nth(case.declared_rank)}, and not {nth(case.rank)}.",
             f"Give the index {NAMES[declared]}, or put in vectors of unit length.",
             "metric",
         )
-    return _behind(case, k, limit_words)
+    return behind(case, k)
 
 
-def _behind(case: Case, k: int, limit_words: str) -> Lost:
-    """Exact search has it behind the first k, too."""
-    assert case.rank is not None
-    distinct = case.rank_without("copy")
-    if distinct is not None and distinct <= k:
-        copies = case.rank - distinct
-        return Lost(
-            "cut-off",
-            f"{copies:,} copies of other texts stand above it: without them it is {_nth(distinct)}."
-            if copies > 1
-            else f"A copy of another text stands above it: without it, it is {_nth(distinct)}.",
-            "Remove duplicates from the index, or from results.",
-            "copies",
+def _below(case: Case, given: int, cut_off: ShownResults, metric: Metric) -> Lost | None:
+    """A result whose score is below the cut-off, on the scale that this has."""
+    if cut_off.least is None or case.cosine is None:
+        return None
+    own, what = case.cosine, f"its cosine of {case.cosine:.2f}"
+    distance = -case.score if metric == "l2" and case.score is not None else None
+    if cut_off.scale == "relevance" and distance is not None:
+        own = 1 - distance / sqrt(2)
+        what = (
+            f"LangChain's relevance of it, {own:.2f} (1 − d²/√2 of its squared distance {distance:.2f}; cosine "
+            f"{case.cosine:.2f}),"
         )
-    if case.sticky_rank is not None and case.sticky_rank <= k:
-        return Lost(
-            "function",
-            f"Without the sticky tokens in it ({', '.join(case.sticky[:3])}) it is {_nth(case.sticky_rank)}.",
-            "Take them out of texts before they are embedded: embaudit screen FILE names the texts.",
-            "sticky tokens",
-        )
-    if case.piece is not None and case.piece_rank is not None and case.piece_rank <= k:
-        return _text(case, limit_words)
-    even = case.rank_without("copy", "hub", "no content")
-    if even is not None and even <= k:
-        odd = [one for one in case.above if one.kind in ("hub", "no content")]
-        is_junk = all(one.kind == "no content" for one in odd)
-        what = "without content" if is_junk else "in everybody's results"
-        some = f"{len(odd):,} rows {what} stand" if len(odd) > 1 else f"A row {what} stands"
-        first = " first" if len(odd) > 1 else ""
-        return Lost(
-            "function",
-            f"{some} above it ({cut(odd[0].text or odd[0].id)!r}{first}); without, it is {_nth(even)}.",
-            "Leave them out of the index; embaudit vectors and the measure attractors name such rows.",
-            "no content" if is_junk else "hubs",
-        )
-    best = case.best_reading
-    if best is not None and best[1] <= k:
-        return Lost(
-            "function",
-            f"Asked so it is {_nth(case.rank)}; {best[0]} it is {_nth(best[1])}.",
-            f"Ask {best[0]}.",
-            "query",
-        )
-    if case.rank <= JUST_BEHIND * k:
-        return Lost(
-            "cut-off",
-            f"It is {_nth(case.rank)}, just behind the first {k}, and nothing above it is odd.",
-            f"Ask for {_rounded(case.rank)}, and rank them again.",
-            "k",
-        )
-    words = case.words is not None and case.words <= k
-    if not words and case.also is not None and case.also.is_within(k):
-        return Lost(
-            "function",
-            f"The function puts it {_nth(case.rank)}; {case.also}.",
-            "embaudit switch says what becomes of this index and of its cut-offs with that function.",
-            "another function",
-        )
-    has_it = f", BM25 has it at {case.words:,}" if words and case.words is not None else ""
+    elif distance is not None:
+        what += f" (squared distance {distance:.2f})"
+    elif metric == "dot" and case.score is not None and abs(case.score - case.cosine) > 0.005:
+        what += f" (inner product {case.score:.2f})"
+    if own >= cut_off.least:
+        return None
     return Lost(
-        "function",
-        f"The function puts it {_nth(case.rank)}{has_it}.",
-        "Search by words besides (hybrid), or tune the function on such pairs."
-        if words
-        else "Another function, or the query in other words; embaudit check says what this one is worth.",
-        "words" if words else "",
+        "cut-off",
+        f"It is {nth(given)}, and {what} is below the cut-off of {cut_off.least:g}.",
+        f"Lower the cut-off to {own - 0.005:.2f}; embaudit switch says what else that lets in.",
+        "score",
     )
 
 
@@ -197,13 +109,44 @@ def _absent(case: Case) -> Lost:
             f"Expect one of these: --expect {case.elsewhere[0]}",
             "pieces",
         )
-    near = f" Ids that look like it: {', '.join(case.near_ids)}." if case.near_ids else ""
-    return Lost("absent", f"No row has the id or text {quoted(case.expected)}.{near}", "Put it into the index.")
+    if case.in_another is not None:
+        where = case.in_another
+        has = first_of(where.ids, 3)
+        if where.field:
+            return Lost(
+                "absent",
+                f"No row has the id or text {quoted(case.expected)}; {where.field} has it, in {has}.",
+                f"Name that column, --id {where.field}, or expect one of these: --expect {where.ids[0]}",
+                "another field",
+            )
+        return Lost(
+            "absent",
+            f"No row has the id or text {quoted(case.expected)} here; {where.part}, in the same place, has it ({has}).",
+            f"Search there, --from {where.part}, or put it into this one.",
+            "another part",
+        )
+    absent = f"No row has the id or text {quoted(case.expected)}."
+    if not case.near_ids:
+        return Lost("absent", absent, "Put it into the index.")
+    first = case.near_ids[0]
+    return Lost(
+        "absent",
+        f"{absent} Ids that look like it: {', '.join(case.near_ids)}.",
+        f"If {first} is meant, expect that: --expect {first}. If not, put it into the index.",
+    )
 
 
-def _foreign(case: Case) -> Lost:
+def _foreign(case: Case, own: float) -> Lost:
     whose = f": it is that of the text of {case.of_other}" if case.of_other else ""
     apart = "" if case.apart is None else f" (1 − cosine {case.apart:.2g})"
+    if own < MOSTLY and not case.of_other:
+        return Lost(
+            "vector",
+            f"Its vector was not built by this function from its text{apart}, and of rows drawn at random {own:.0%} "
+            "were: the index is another function's.",
+            "Ask with the function that built it, or encode all of its rows again; embaudit vectors says which rows.",
+            "foreign index",
+        )
     return Lost(
         "vector",
         f"Its vector was not built by this function from its text{apart}{whose}.",
@@ -214,69 +157,22 @@ def _foreign(case: Case) -> Lost:
 
 def _search(case: Case) -> Lost:
     answer = case.answer
+    if answer is not None and answer.typed is not None:
+        typed = answer.typed
+        return Lost(
+            "filter",
+            f"The filter asks for {typed.called(typed.wanted)} in {typed.name}, and the row has "
+            f"{typed.called(typed.has)}, which the store tells apart: asked for that, it is {nth(typed.rank)}.",
+            f"Ask for {typed.called(typed.has)}, or give {typed.name} one type in all rows.",
+            "type",
+        )
     settings = f" ({answer.index}, {answer.settings})" if answer is not None and answer.settings else ""
     mend = "Build the index anew; embaudit search says how many rows are so."
     if answer is not None and answer.finds is not None:
-        mend = f"{answer.finds[0]} finds it ({_nth(answer.finds[1])}); embaudit search says what that costs."
+        mend = f"{answer.finds[0]} finds it ({nth(answer.finds[1])}); embaudit search says what that costs."
     return Lost(
         "search",
-        f"Exactly it is {_nth(case.rank or 0)}, and the store's search does not give it{settings}.",
+        f"Exactly it is {nth(case.rank or 0)}, and the store's search does not give it{settings}.",
         mend,
         "approximate",
     )
-
-
-def _text(case: Case, limit_words: str) -> Lost:
-    piece, read = case.piece, case.read
-    assert piece is not None
-    assert case.piece_rank is not None
-    alone = f"that piece alone would be {_nth(case.piece_rank)}"
-    size = (
-        f"about {read.limit // 2:,} tokens"
-        if read is not None and read.limit
-        else f"about {piece.end - piece.start:,} words"
-    )
-    mend = f"Store pieces of {size}, and rank a document by its best one."
-    if piece.is_behind and read is not None and read.limit is not None:
-        return Lost(
-            "text",
-            f"What answers stands behind token {read.limit:,}, where this function stops reading: {alone}.",
-            mend,
-            "beyond the limit",
-        )
-    where = f"words {piece.start + 1:,} to {piece.end:,}"
-    return Lost(
-        "text",
-        f"What answers is a part of a longer text ({where}): {alone}, the whole is {_nth(case.rank or 0)}.",
-        mend,
-        "piece",
-    )
-
-
-def _nth(rank: int) -> str:
-    ending = "th" if rank % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(rank % 10, "th")
-    return f"{rank:,}{ending}"
-
-
-def _rounded(rank: int) -> int:
-    """The next ten."""
-    return -(-rank // 10) * 10
-
-
-def heading(one: Lost) -> str:
-    named = {"found": "Found", "not told": "Not told", "absent": "Lost: no such row"}
-    return named.get(one.lost, f"Lost {heading_of(one.lost)}")
-
-
-def heading_of(word: str) -> str:
-    """Where, as the end of "lost …"."""
-    named = {
-        "absent": "no such row",
-        "filter": "by the filter",
-        "vector": "in the vector",
-        "search": "in the search",
-        "cut-off": "by the cut-off",
-        "text": "in the text",
-        "function": "by the function",
-    }
-    return named.get(word, word)

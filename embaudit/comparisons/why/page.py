@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from embaudit.comparisons.why.above import counted_kinds
 from embaudit.comparisons.why.case import Case
-from embaudit.comparisons.why.lost import Lost, heading_of
+from embaudit.comparisons.why.verdict import Lost, heading_of
 from embaudit.document import Column, Estimate, Page, Section, Table, Value
 from embaudit.intervals import exact_share
 from embaudit.shown import cut, quoted
@@ -50,6 +51,11 @@ def _walk(report: WhyReport, case: Case) -> Table:
     ]
     if case.piece is not None:
         rows.append(("pieces", _pieces(case)))
+    if case.field is not None:
+        said = (
+            f"with {case.field.name} before its text it would be {case.field.rank:,}, by it alone {case.field.alone:,}"
+        )
+        rows.append(("fields", said))
     if case.sticky:
         rows.append(("tokens", f"without {', '.join(case.sticky[:5])} it is {case.sticky_rank:,}"))
     if case.readings:
@@ -84,13 +90,7 @@ def _function(report: WhyReport, case: Case) -> str:
         return "not ranked"
     cosine = "" if case.cosine is None else f" (cosine {case.cosine:.2f})"
     said = f"exact rank {case.rank:,} of {report.walked.rows:,}{cosine}"
-    kinds = {
-        "hub": ("in everybody's results",) * 2,
-        "copy": ("copy of another", "copies of others"),
-        "no content": ("without content",) * 2,
-    }
-    counted = [(names, sum(one.kind == kind for one in case.above)) for kind, names in kinds.items()]
-    odd = ", ".join(f"{count:,} {names[count > 1]}" for names, count in counted if count)
+    odd = counted_kinds(case.above)
     return f"{said}; above it {odd}" if odd else said
 
 

@@ -1,4 +1,4 @@
-"""Other ways to ask the same: case, punctuation, typos mended, prompts left out."""
+"""Other ways to ask the same: its last line alone, case, punctuation, typos mended, prompts left out."""
 
 from __future__ import annotations
 
@@ -16,6 +16,17 @@ from embaudit.measures.quality.baselines import words_of
 # A word that a typo was made of is so alike.
 ALIKE = 0.8
 SHORTEST = 4
+# Words of a query that may have a beginning which is not what is asked.
+LONG = 40
+SHORT_LINE = 4
+SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+|\n+")
+LAST_LINE, LAST_BUT_ONE, LAST_SENTENCE, LAST_QUESTION = (
+    "by its last line alone",
+    "by its last line but one alone",
+    "by its last sentence alone",
+    "by its last question alone",
+)
+ENDS = (LAST_LINE, LAST_BUT_ONE, LAST_BUT_ONE, LAST_SENTENCE, LAST_QUESTION)
 
 
 class OtherQuery(NamedTuple):
@@ -32,6 +43,7 @@ def other_queries(function: EmbeddingFunction, query: str, vocabulary: Set[str])
         OtherQuery("in lower case", query.lower(), "query"),
         OtherQuery("without punctuation", " ".join(re.sub(r"[^\w\s]", " ", query).split()), "query"),
     ]
+    found += [OtherQuery(said, text, "query") for said, text in ends_of(query).items()]
     if (mended := without_typos(query, vocabulary)) is not None:
         found.append(OtherQuery(f"as {mended!r}", mended, "query"))
     # Many ask for a text as they ask for a document: once is enough.
@@ -40,6 +52,22 @@ def other_queries(function: EmbeddingFunction, query: str, vocabulary: Set[str])
         ways["text"] = "as a document"
     found += [OtherQuery(said, query, role) for role, said in ways.items() if role != function.alike("query")]
     return [one for one in found if (one.text != query or one.role != "query") and one.text]
+
+
+def ends_of(query: str) -> dict[str, str]:
+    """The last of several lines, sentences or questions: of a history, that is what is asked."""
+    lines = [line.strip() for line in query.splitlines() if line.strip()]
+    found = {LAST_LINE: lines[-1]} if len(lines) > 1 else {}
+    # "Thanks!"
+    if len(lines) > 2 and len(lines[-1].split()) < SHORT_LINE:
+        found[LAST_BUT_ONE] = lines[-2]
+    if len(query.split()) >= LONG:
+        sentences = [one.strip() for one in SENTENCE_END.split(query) if one.strip()]
+        questions = [one for one in sentences if one.endswith(("?", "？"))]
+        for said, ends in ((LAST_SENTENCE, sentences), (LAST_QUESTION, questions)):
+            if len(sentences) > 1 and ends and ends[-1] not in found.values():
+                found[said] = ends[-1]
+    return found
 
 
 def without_typos(query: str, vocabulary: Set[str]) -> str | None:

@@ -11,10 +11,12 @@ from typing import Any, ClassVar
 from embaudit.comparisons.report import Report
 from embaudit.comparisons.stored.embedded import say_so
 from embaudit.comparisons.stored.roles import PLURAL
+from embaudit.comparisons.why.absent import OtherPlaces, in_fields
 from embaudit.comparisons.why.another import with_another
 from embaudit.comparisons.why.case import Case, StoreAnswer
-from embaudit.comparisons.why.lost import Lost, ShownResults, heading, heading_of, where_lost
+from embaudit.comparisons.why.lost import where_lost
 from embaudit.comparisons.why.page import why_page
+from embaudit.comparisons.why.verdict import Lost, ShownResults, heading, heading_of
 from embaudit.comparisons.why.walk import Progress, Walked, walk
 from embaudit.corpora.golden import GoldenQuery
 from embaudit.document import Page
@@ -27,6 +29,8 @@ from embaudit.stores.store import Store
 from embaudit.stores.template import in_words
 
 K = 10
+# Who searches such a folder takes the relevance of its own for scores.
+LANGCHAIN = "LangChain's FAISS"
 FIRST_TEN = ShownResults(K)
 
 
@@ -97,7 +101,8 @@ class WhyReport(Report):
             "function": self.function,
             "metric": self.walked.metric,
             "k": self.cut_off.k,
-            "least_cosine": self.cut_off.least,
+            "least": self.cut_off.least,
+            "least_is": self.cut_off.scale,
             "verdict": self.verdict,
             "line": self.line,
             "lost": dict(self.counts),
@@ -117,6 +122,7 @@ def look_into(
     cut_off: ShownResults = FIRST_TEN,
     severe: Collection[int] = (),
     also: EmbeddingFunction | None = None,
+    places: OtherPlaces | None = None,
     seed: int = 0,
     progress: Progress = lambda what, done, total: None,
 ) -> WhyReport:
@@ -128,6 +134,7 @@ def look_into(
         cut_off: what of the results it shows.
         severe: ids of tokens that an audit found to be sticky.
         also: another function, that is asked where it puts the rows that this one loses.
+        places: where rows are looked for that the store has not.
     """
     start = time.monotonic()
     search, failed = None, ""
@@ -148,7 +155,9 @@ def look_into(
         severe=severe,
         seed=seed,
         progress=progress,
+        numbers=None if places is None else places.numbers({name for one in golden for name in one.expected}),
     )
+    walked = _looked_elsewhere(walked, store, places)
     if also is not None:
         cases = with_another(
             walked.cases,
@@ -159,9 +168,27 @@ def look_into(
             lambda more, total: progress(f"texts encoded by {also.name}", more, total),
         )
         walked = replace(walked, cases=tuple(cases))
-    lost = tuple(where_lost(case, cut_off, walked.metric, walked.declared) for case in walked.cases)
+    if store.kind == LANGCHAIN and walked.metric == "l2":
+        cut_off = replace(cut_off, scale="relevance")
+    own = 1.0 if walked.built is None or walked.built.form is None else walked.built.own
+    lost = tuple(where_lost(case, cut_off, walked.metric, walked.declared, own) for case in walked.cases)
     findings = _findings(store, walked, failed)
+    if search is not None and any(one.lost == "search" for one in lost):
+        findings += [Finding("ok", note, name="how_it_is_asked") for note in search.notes]
     return WhyReport(store, function.name, walked, lost, cut_off, failed, tuple(findings), time.monotonic() - start)
+
+
+def _looked_elsewhere(walked: Walked, store: Store, places: OtherPlaces | None) -> Walked:
+    """Rows that are not there, with the field or the part of the place that has them."""
+    absent = {case.expected for case in walked.cases if case.row is None and not case.elsewhere}
+    found = in_fields(store, absent)
+    if places is not None and absent - set(found):
+        found = {**places.parts_with(absent - set(found)), **found}
+    cases = [
+        replace(case, in_another=found.get(case.expected)) if case.row is None and case.expected in absent else case
+        for case in walked.cases
+    ]
+    return replace(walked, cases=tuple(cases))
 
 
 def _findings(store: Store, walked: Walked, failed: str) -> list[Finding]:
@@ -169,7 +196,8 @@ def _findings(store: Store, walked: Walked, failed: str) -> list[Finding]:
     found = []
     if failed:
         found.append(Finding("not measured", f"The store's own search: {failed}.", "Ranks are exact.", name="search"))
-    if len(walked.cases) > 1 and not any(walked.gathered.rows.values()):
+    is_unknown = all(case.row is None and not case.near_ids and case.in_another is None for case in walked.cases)
+    if len(walked.cases) > 1 and is_unknown and not any(walked.gathered.rows.values()):
         found.append(
             Finding(
                 "look",
@@ -222,6 +250,7 @@ def _as_json(case: Case, lost: Lost) -> dict[str, Any]:
         "query": case.query,
         "expected": case.expected,
         "lost": lost.lost,
+        "in_another": None if case.in_another is None else vars(case.in_another),
         "cause": lost.cause,
         "sentence": lost.sentence,
         "mend": lost.mend,
@@ -237,8 +266,10 @@ def _as_json(case: Case, lost: Lost) -> dict[str, Any]:
         "score": case.score,
         "cosine": case.cosine,
         "rank_by_declared_metric": case.declared_rank,
-        "above": [vars(one) for one in case.above[:K]],
+        "above": [{name: value for name, value in vars(one).items() if name != "number"} for one in case.above[:K]],
         "piece": None if piece is None else {"rank": case.piece_rank, **vars(piece)},
+        "field": None if case.field is None else vars(case.field),
+        "query_tokens": None if case.query_read is None else case.query_read.tokens,
         "other_queries": [{"asked": said, "rank": rank} for said, rank in case.readings],
         "sticky_tokens": list(case.sticky),
         "rank_without_sticky_tokens": case.sticky_rank,
@@ -250,4 +281,5 @@ def _as_json(case: Case, lost: Lost) -> dict[str, Any]:
 
 def _answer(answer: StoreAnswer) -> dict[str, Any]:
     finds = None if answer.finds is None else {"settings": answer.finds[0], "rank": answer.finds[1]}
-    return {**vars(answer), "finds": finds}
+    typed = None if answer.typed is None else vars(answer.typed)
+    return {**vars(answer), "finds": finds, "typed": typed}

@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from embaudit.comparisons.search.metric import DECLARED
 from embaudit.comparisons.stored.roles import as_rows_were_built
-from embaudit.comparisons.why.asked import answers
+from embaudit.comparisons.why.above import AboveAmong, RowAbove, kinds_of, near_among, usual_words
+from embaudit.comparisons.why.absent import NEAR_IDS, near_ids
+from embaudit.comparisons.why.asked import answers, as_rows_have_it
 from embaudit.comparisons.why.built import Built, how_built
-from embaudit.comparisons.why.case import Case, RowAbove, StoreAnswer, kinds_of
+from embaudit.comparisons.why.case import Case, StoreAnswer
 from embaudit.comparisons.why.gathered import ExpectedRow, Gathered, gather
-from embaudit.comparisons.why.lost import ShownResults
 from embaudit.comparisons.why.other_ways import OtherMeans, has_vector, with_other_ways
 from embaudit.comparisons.why.ranked import FIRST, RankedQueries, ranked
 from embaudit.comparisons.why.readings import OtherQuery, encoded
+from embaudit.comparisons.why.verdict import ShownResults
+from embaudit.comparisons.why.words import WordWeights
 from embaudit.corpora.golden import GoldenQuery
 from embaudit.functions.function import EmbeddingFunction
 from embaudit.measures.quality.baselines import Bm25, words_of
 from embaudit.stores.search import Settings, StoreSearch
-from embaudit.stores.store import Metric, Store
+from embaudit.stores.store import Metric, RowBatch, Store
 
 # Stored rows whose neighbours say which rows stand in everybody's results.
 OTHERS = 200
-NEAR_IDS = 3
 Progress = Callable[[str, int, int | None], None]
 
 
@@ -60,16 +61,18 @@ def walk(
     severe: Collection[int],
     seed: int,
     progress: Progress,
+    numbers: Mapping[str, int] | None = None,
 ) -> Walked:
     """Every step for every case.
 
     Args:
+        numbers: of rows by ids that the store has not, as ``gather`` takes them.
         severe: ids of tokens that an audit found to be sticky.
     """
     searched = store if filtered is None else filtered
     where = () if filtered is None else filtered.where
     wanted = [one for case in golden for one in case.expected]
-    gathered = gather(store, wanted, where, seed, lambda done: progress("rows read", done, store.rows))
+    gathered = gather(store, wanted, where, seed, lambda done: progress("rows read", done, store.rows), numbers)
     rows = [row for found in gathered.rows.values() for row in found]
     function = as_rows_were_built(function, gathered.profile.sample, store.rounded)
     built = how_built(store, function, gathered.profile, rows, gathered.texts, progress)
@@ -90,7 +93,7 @@ def walk(
     cases = []
     asked = None
     if search is not None and (not where or search.takes_where):
-        asked = answers(search, settings, where, cut_off.k)
+        asked = answers(search, settings, as_rows_have_it(where, gathered.kinds), cut_off.k)
     for place, one in enumerate(golden):
         best = _best(found, metric, place, candidates[place])
         if best is None or not np.isfinite(queries[place]).all():
@@ -100,26 +103,64 @@ def walk(
         case = _case(walked, one, row, found, place, number)
         if asked is not None and row.id is not None:
             is_owed = case.rank is not None and case.rank <= cut_off.k
-            answer = asked(queries[place], row.id, is_owed)
+            answer = asked(queries[place], row, is_owed)
             case = replace(case, answer=replace(answer, copy=_copy(answer, row, gathered)))
             progress("queries asked", 1, len(golden))
         cases.append(case)
     vocabulary: set[str] = set()
+    weights = None
     if gathered.texts is not None and any(gathered.texts):
         words = Bm25(gathered.texts, [case.query for case in cases])
+        weights = WordWeights(len(gathered.texts), words.having)
         cases = [_with_words(case, words, gathered) for case in cases]
         if any(word not in words.known for case in cases for word in words_of(case.query)):
             vocabulary = set().union(*map(words_of, gathered.texts))
+    vectors: dict[int, np.ndarray] = {}
+    lost = [case for case in cases if case.rank is not None and case.rank > cut_off.k]
     cases = with_other_ways(
-        searched,
+        _observed(searched, {one.number for case in lost for one in case.above}, vectors),
         function,
         cases,
         queries,
         walked.metric,
-        OtherMeans(cut_off.k, vocabulary, severe),
+        OtherMeans(cut_off.k, vocabulary, severe, weights, _fields_of(store, lost)),
         lambda done: progress("exact search of pieces and other queries: rows", done, searched.rows),
     )
+    sample = gathered.profile.sample
+    near = near_among(np.asarray(sample.vectors[:OTHERS], np.float64))
+    usual = usual_words(gathered.texts or ())
+    among = AboveAmong(min(OTHERS, len(sample)), found.exact.rows, usual, vectors, near)
+    cases = [replace(case, above=kinds_of(case.above, among)) for case in cases]
     return replace(walked, cases=tuple(cases), rows=found.exact.rows)
+
+
+def _fields_of(store: Store, cases: Sequence[Case]) -> dict[int, dict[str, str]]:
+    """What else the rows of these cases hold, by row number: by field, as text."""
+    numbers = {case.row.number for case in cases if case.row is not None}
+    if not numbers or not store.fields:
+        return {}
+    found: dict[int, dict[str, str]] = {}
+    for batch in store.batches(store.fields):
+        for number in numbers:
+            if batch.start <= number < batch.start + batch.rows:
+                values = {name: some[number - batch.start] for name, some in batch.fields.items()}
+                found[number] = {name: str(one) for name, one in values.items() if one is not None}
+    return found
+
+
+def _observed(store: Store, numbers: Collection[int], into: dict[int, np.ndarray]) -> Store:
+    """The store, of which a pass keeps the vectors of these rows."""
+
+    def batches(fields: Sequence[str] = ()) -> Iterator[RowBatch]:
+        for batch in store.batches(fields):
+            for number in numbers:
+                if batch.start <= number < batch.start + batch.rows:
+                    for places, vectors in batch.vectors.values():
+                        for at in np.flatnonzero(places == number - batch.start):
+                            into[number] = np.asarray(vectors[at], np.float64)
+            yield batch
+
+    return replace(store, batches=batches)
 
 
 def _copy(answer: StoreAnswer, row: ExpectedRow, gathered: Gathered) -> tuple[str, int] | None:
@@ -165,7 +206,7 @@ def _unranked(one: GoldenQuery, gathered: Gathered, built: Built | None) -> Case
             case = _of_row(Case(one.query, expected, row), built, gathered)
             return replace(case, vector=_wrong(row, gathered), passes=row.passes)
     expected = one.expected[0]
-    near = difflib.get_close_matches(expected, gathered.ids or (), n=NEAR_IDS) if len(expected) < 80 else []
+    near = near_ids(expected, gathered.ids or ())
     named = [] if gathered.ids is None else [gathered.ids[number] for number in gathered.holding(expected)[:NEAR_IDS]]
     return Case(one.query, expected, near_ids=tuple(near), elsewhere=tuple(named))
 
@@ -245,8 +286,8 @@ def _above(walked: Walked, found: RankedQueries, query: int, score: float, row: 
             continue
         text = None if gathered.texts is None else gathered.texts[whole]
         share = counts.get(int(number), 0) / max(queries, 1)
-        rows.append(RowAbove(str(name), text, float(own), share))
-    return kinds_of(rows, queries, found.exact.rows)
+        rows.append(RowAbove(str(name), text, float(own), share, number=int(number)))
+    return tuple(rows)
 
 
 def _in_results(walked: Walked, found: RankedQueries) -> tuple[Mapping[int, int], int]:

@@ -11,7 +11,7 @@ from embaudit.measures.layers.tables import ROWS
 from embaudit.measures.measure import Measure, Parts
 
 # Increase this when values change: it is part of the keys of all the measure's steps.
-MEASURE_VERSION = 6
+MEASURE_VERSION = 7
 
 
 def _parts() -> Parts:

@@ -12,7 +12,7 @@ from embaudit.measures.length.tables import ROWS
 from embaudit.measures.measure import Measure, Parts
 
 # Increase this when values change: it is part of the keys of all the measure's steps.
-MEASURE_VERSION = 3
+MEASURE_VERSION = 4
 
 
 def _parts() -> Parts:

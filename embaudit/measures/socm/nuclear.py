@@ -9,8 +9,8 @@ With RᵀR = Σ, the singular values of R₁R₂ᵀ (n₁ × n₂) are those of 
   U ← ½ s U (3 − s² UᵀU), scaled so that each step multiplies small singular values by up to 2.6 (Chen and Chow 2014,
   "A stable scaling of Newton-Schulz for improving the sign function computation of a Hermitian matrix"). It needs only
   matrix products, which GPUs batch. Errors in U matter little where M is small, so float32 (MPS has no float64) loses
-  1e-6 of the norm instead of the 1e-3 that square roots of float32 eigenvalues lose. Singular values below
-  ``floor``·‖M‖_F may be missed, at most n·floor of the norm.
+  1e-6 of the norm instead of the 1e-3 that square roots of float32 eigenvalues lose. Of singular values below
+  ``floor``·‖M‖_F a part is missed, at most n·floor of the norm.
 
 Either way, ``pairs.checked`` compares a random sample with float64 singular values in the same run.
 """
@@ -31,6 +31,8 @@ Job = TypeVar("Job")
 Result = TypeVar("Result")
 # Block pairs per thread and batch: enough that waiting for the slowest one costs little.
 JOBS_PER_THREAD = 8
+# Chen and Chow 2014: with it, 1 is mapped to .1.
+LARGEST_SCALE = 1.69770248526
 
 
 class NuclearNorms(Protocol):
@@ -147,8 +149,9 @@ class Polar:
 def newton_schulz_scales(floor: float) -> list[float]:
     """The scale s of each step, from bounds [l, 1] on the singular values: s² = 3/(1 + l + l²), l ← ½ s l (3 − s² l²).
 
-    This s maps both ends of [l, 1] to the same value, so that the next interval is [l', 1] again. Two unscaled steps
-    (s = 1) follow, which converge quadratically.
+    This s maps both ends of [l, 1] to the same value, so that the next interval is [l', 1] again. It is at most 1.6977,
+    as Chen and Chow have it: √3 would map 1 to a difference of equal numbers, whose rounding may turn its sign. Two
+    unscaled steps (s = 1) follow, which converge quadratically.
 
     Args:
         floor: the smallest singular value, relative to the Frobenius norm, that converges to 1.
@@ -156,9 +159,9 @@ def newton_schulz_scales(floor: float) -> list[float]:
     scales: list[float] = []
     low = floor
     while low < 0.999:
-        scale = (3 / (1 + low + low * low)) ** 0.5
+        scale = min(LARGEST_SCALE, (3 / (1 + low + low * low)) ** 0.5)
         scales.append(scale)
-        low = 0.5 * scale * low * (3 - (scale * low) ** 2)
+        low = min(0.5 * scale * value * (3 - (scale * value) ** 2) for value in (low, 1.0))
     return [*scales, 1.0, 1.0]
 
 

@@ -301,7 +301,7 @@ class StickyShapeRow(Row, table="sticky_shape", key=("space",), item="{space}"):
         "Fourth standardised moment minus 3; 0 for a Gaussian.", ge=-2 - TOLERANCE, figure=True, interval=OVER_GROUPS
     )
     gaussian_distance: float | None = column(
-        "Kolmogorov distance from a Gaussian with this mean and standard deviation.",
+        "Kolmogorov distance from a Gaussian with this mean and standard deviation, to 4e-5/sd; null below sd 1e-3.",
         within=SHARE,
         figure=True,
         interval=OVER_GROUPS,
