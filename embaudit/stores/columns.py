@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from embaudit.corpora.fields import ID_FIELDS
-from embaudit.errors import UsageError
-from embaudit.stores.decode import text_form
+from embaudit.errors import EmbauditError, UsageError
+from embaudit.stores.decode import decoder_of, text_form
 from embaudit.stores.place import AskedRows, SeveralFit
 from embaudit.stores.table import StoreColumn, StoreTable, Values
 from embaudit.suggest import did_you_mean
@@ -38,6 +38,8 @@ IDS = (*ID_FIELDS, "ids", "uuid", "chunk_id", "point_id", "pk", "key", "custom_i
 LISTED = 20
 # Fewer columns with numbers in their names are features, years or the like.
 SPREAD = 8
+# Numbers that any bytes may be.
+WHATEVER = ("int8", "bits")
 NUMBERED = re.compile(r"(.*?)(\d+)")
 
 
@@ -92,8 +94,12 @@ def _named(table: StoreTable, name: str | None, what: str) -> str:
 def _vector(table: StoreTable, asked: AskedRows) -> str:
     fractions = [name for name, column in table.columns.items() if column.what == "vector"]
     candidates = fractions or [name for name, column in table.columns.items() if is_vector(column)]
+    if len(candidates) > 1:
+        # Hashes and other keys are bytes, too, and no numbers.
+        likely = [name for name in candidates if not _may_be_anything(name, table.columns[name])]
+        candidates = likely if len(likely) == 1 else candidates
     if len(candidates) > 1 and asked.dimension is not None:
-        own = [name for name in candidates if _dimension(table.columns[name]) == asked.dimension]
+        own = [name for name in candidates if asked.dimension in _dimensions(name, table.columns[name])]
         candidates = own if len(own) == 1 else candidates
     if not candidates:
         raise UsageError(
@@ -136,10 +142,28 @@ def is_vector(column: StoreColumn) -> bool:
     return column.what in ("vector", "whole numbers", "bytes")
 
 
-def _dimension(column: StoreColumn) -> int | None:
-    """How many numbers its lists have, by the first one."""
-    first = next(iter(column.some), None)
-    return len(first) if hasattr(first, "__len__") and not isinstance(first, str | bytes) else None
+def _dimensions(name: str, column: StoreColumn) -> set[int]:
+    """How many numbers its vectors may have, by the first one; none if it looks like no vectors."""
+    first: Any = next(iter(column.some), None)
+    try:
+        numbers, decode = decoder_of(name, column, AskedRows())
+    except SeveralFit:
+        numbers, decode = "", None
+    except EmbauditError:
+        return set()
+    if isinstance(first, bytes) and (decode is None or numbers in WHATEVER):
+        return {len(first), len(first) * 8}
+    return set(decode([first])) if decode is not None and first is not None else set()
+
+
+def _may_be_anything(name: str, column: StoreColumn) -> bool:
+    """Whether it holds bytes that look like no vector's numbers: of any bytes, these may be int8 or bits."""
+    if column.what != "bytes" or column.numbers or not column.some:
+        return False
+    try:
+        return decoder_of(name, column, AskedRows())[0] in WHATEVER
+    except EmbauditError:
+        return True
 
 
 def with_spread(table: StoreTable) -> StoreTable:

@@ -14,6 +14,7 @@ import numpy as np
 from embaudit.errors import CorpusError
 from embaudit.stores.byte_numbers import FRACTIONS, numbers_of_bytes, read_bytes
 from embaudit.stores.nested import listed
+from embaudit.stores.packed import form_of
 from embaudit.stores.place import AskedRows
 from embaudit.stores.store import ByDimension
 from embaudit.stores.table import StoreColumn, Values
@@ -51,6 +52,9 @@ def decoder_of(name: str, column: StoreColumn, asked: AskedRows) -> tuple[str, D
         forms: dict[str, Callable[[Any], Any]] = {"sparse": _sparse, "bits": _bits}
         reads: Callable[[Any], Any] = forms.get(form, _list_of)
         return "text", lambda values: of_lists([reads(one) for one in listed(values)])
+    if raw and not column.numbers and (packed_as := form_of(raw, name)) is not None:
+        called, unpack = packed_as
+        return called, lambda values: of_lists([unpack(one) for one in listed(values)])
     if raw or column.what == "bytes":
         numbers = asked.numbers or column.numbers or "float32"
         if raw and not column.numbers:

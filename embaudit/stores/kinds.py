@@ -31,6 +31,7 @@ OWN = (
     "pickles",
     "csv",
     "openai_batch",
+    "bulk",
     "json",
 )
 

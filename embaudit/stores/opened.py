@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from embaudit.errors import CorpusError, UsageError
+from embaudit.shown import cut
 from embaudit.stores.columns import column_named, find_columns, with_spread
 from embaudit.stores.copies import changed, signature
 from embaudit.stores.decode import Decode, decoder_of
@@ -16,11 +17,12 @@ from embaudit.stores.nested import listed, with_json
 from embaudit.stores.place import DRAWN, AskedRows, StorePlace
 from embaudit.stores.search import SearchedColumns, StoreSearch, typed
 from embaudit.stores.store import RowBatch, Store
-from embaudit.stores.table import StoreTable, Values
+from embaudit.stores.table import LOOKED_AT, StoreTable, Values
 from embaudit.stores.template import Template, is_template
 from embaudit.stores.texts import with_texts
 
 NOTHING = AskedRows()
+SHOWN = 60
 
 
 def open_store(named: str | Path, asked: AskedRows = NOTHING) -> Store:
@@ -143,7 +145,7 @@ def _batches(
     where: Sequence[tuple[str, str]],
 ) -> Iterator[RowBatch]:
     names = list(dict.fromkeys([*columns.values(), *others, *(name for name, _ in where)]))
-    start = 0
+    start, has_any, unread = 0, False, None
     for batch in table.read(names):
         rows = len(batch[columns["vector"]])
         if where:
@@ -152,15 +154,33 @@ def _batches(
             rows = len(kept)
         if not rows:
             continue
+        vectors = decode(batch[columns["vector"]])
+        if vectors:
+            has_any = True
+        elif unread is None:
+            unread = _first_value(batch[columns["vector"]])
         yield RowBatch(
             start,
             rows,
-            decode(batch[columns["vector"]]),
+            vectors,
             [_as_text(one) for one in listed(batch[columns["text"]])] if "text" in columns else None,
             listed(batch[columns["id"]]) if "id" in columns else None,
             {name: listed(batch[name]) for name in others},
         )
         start += rows
+    if not has_any and unread is not None:
+        raise CorpusError(
+            f"No value of column {columns['vector']!r} of {table.shown} is a vector that can be read: the first is "
+            f"{cut(repr(unread), SHOWN)}.",
+            kept="Nothing was compared.",
+            next_step="Write each as a list of numbers, or name the column of vectors: --vector COLUMN",
+        )
+
+
+def _first_value(values: Values) -> object | None:
+    """The first that is more than nothing, of rows of which none has a vector."""
+    some = values[:LOOKED_AT]
+    return next((one for one in listed(some) if one is not None and hasattr(one, "__len__") and len(one)), None)
 
 
 def _tested(batch: Mapping[str, Values], where: Sequence[tuple[str, str]]) -> list[tuple[Sequence[object], str]]:
