@@ -15,9 +15,10 @@ import numpy as np
 
 from embaudit.corpora.fields import ID_FIELDS
 from embaudit.errors import EmbauditError, UsageError
-from embaudit.stores.decode import decoder_of, text_form
+from embaudit.stores.decode import decoder_of
 from embaudit.stores.place import AskedRows, SeveralFit
 from embaudit.stores.table import StoreColumn, StoreTable, Values
+from embaudit.stores.text_numbers import text_form
 from embaudit.suggest import did_you_mean
 
 # In the vocabulary of vector databases and of what people export by hand, in lower case.
@@ -34,10 +35,12 @@ TEXTS = (
     "sentence",
     "body",
 )
-IDS = (*ID_FIELDS, "ids", "uuid", "chunk_id", "point_id", "pk", "key", "custom_id")
+IDS = (*ID_FIELDS, "ids", "uuid", "chunk_id", "point_id", "pk", "key", "custom_id", "__id__")
 LISTED = 20
 # Fewer columns with numbers in their names are features, years or the like.
 SPREAD = 8
+# What columns of numbers are counted from, behind an id and a text.
+FIRST = 3
 # Numbers that any bytes may be.
 WHATEVER = ("int8", "bits")
 NUMBERED = re.compile(r"(.*?)(\d+)")
@@ -176,7 +179,10 @@ def with_spread(table: StoreTable) -> StoreTable:
     spread = {}
     for numbered in groups.values():
         order = sorted(numbered)
-        if len(order) >= SPREAD and order[0] in (0, 1) and order == list(range(order[0], order[0] + len(order))):
+        # An id before a text is a number, too, and no part of what follows.
+        gap = max((place for place in range(1, len(order)) if order[place] - order[place - 1] > 1), default=0)
+        order = order[gap:]
+        if len(order) >= SPREAD and order[0] <= FIRST and order == list(range(order[0], order[0] + len(order))):
             names = [numbered[number] for number in order]
             spread[f"{names[0]} … {names[-1]}"] = names
     if not spread:

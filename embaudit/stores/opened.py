@@ -20,6 +20,7 @@ from embaudit.stores.store import RowBatch, Store
 from embaudit.stores.table import LOOKED_AT, StoreTable, Values
 from embaudit.stores.template import Template, is_template
 from embaudit.stores.texts import with_texts
+from embaudit.stores.written import with_single
 
 NOTHING = AskedRows()
 SHOWN = 60
@@ -50,7 +51,7 @@ def open_store(named: str | Path, asked: AskedRows = NOTHING) -> Store:
 
 def store_of(table: StoreTable, asked: AskedRows, kind: str = "") -> Store:
     """The store that a table is, by the columns that were found or named."""
-    table = with_spread(with_json(table))
+    table = with_spread(with_single(with_json(table)))
     if asked.texts is not None:
         table = with_texts(table, asked.texts)
     is_column = asked.text is None or asked.text in table.columns or not is_template(asked.text)
