@@ -12,7 +12,7 @@ from embaudit.shown import cut
 from embaudit.stores.columns import column_named, find_columns, with_spread
 from embaudit.stores.copies import changed, signature
 from embaudit.stores.decode import Decode, decoder_of
-from embaudit.stores.kinds import kind_of, store_kinds
+from embaudit.stores.kinds import kind_of
 from embaudit.stores.nested import listed, with_json
 from embaudit.stores.place import DRAWN, AskedRows, StorePlace
 from embaudit.stores.search import SearchedColumns, StoreSearch, typed
@@ -20,6 +20,7 @@ from embaudit.stores.store import RowBatch, Store
 from embaudit.stores.table import LOOKED_AT, StoreTable, Values
 from embaudit.stores.template import Template, is_template
 from embaudit.stores.texts import with_texts
+from embaudit.stores.unread import only_file_of, refusal
 from embaudit.stores.written import with_single
 
 NOTHING = AskedRows()
@@ -39,8 +40,10 @@ def open_store(named: str | Path, asked: AskedRows = NOTHING) -> Store:
     """
     place = StorePlace(str(named))
     kind = kind_of(place)
+    if kind is None and (only := only_file_of(place)) is not None:
+        place, kind = only
     if kind is None or (place.is_compressed and not kind.takes_gzip):
-        raise _unknown(place)
+        raise refusal(place)
     table = kind.open(place, asked)
     if asked.most is not None and table.draw is not None and (table.rows or 0) > asked.most and not asked.where:
         table = table.draw(DRAWN, asked.seed)
@@ -198,13 +201,3 @@ def _taken(values: Values, kept: Sequence[int]) -> Values:
 
 def _as_text(value: object) -> str | None:
     return value if isinstance(value, str) else None
-
-
-def _unknown(place: StorePlace) -> UsageError | CorpusError:
-    if place.is_path and not place.path.exists():
-        return CorpusError(f"There is no file or folder {place.shown}.", next_step="Check the path.")
-    if place.is_compressed:
-        return UsageError(f"{place.shown} is compressed.", next_step=f"Unpack it first: gunzip {place.shown}")
-    known = "; ".join(dict.fromkeys(kind.looks for kind in store_kinds()))
-    what = "a folder that holds no vectors that are" if place.is_folder else "no store of vectors that is"
-    return UsageError(f"{place.shown} is {what} read.", next_step=f"These are: {known}.")
