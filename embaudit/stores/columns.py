@@ -16,7 +16,7 @@ import numpy as np
 from embaudit.corpora.fields import ID_FIELDS
 from embaudit.errors import EmbauditError, UsageError
 from embaudit.stores.decode import decoder_of
-from embaudit.stores.place import AskedRows, SeveralFit
+from embaudit.stores.place import AskedRows, SeveralFit, SeveralTexts
 from embaudit.stores.table import StoreColumn, StoreTable, Values
 from embaudit.stores.text_numbers import text_form
 from embaudit.suggest import did_you_mean
@@ -121,9 +121,10 @@ def _only(table: StoreTable, names: Sequence[str], what: str, but: set[str]) -> 
     found = [name for name in table.columns if _last(name) in names and name not in but]
     found = [name for name in found if table.columns[name].what == "text"]
     if len(found) > 1:
-        raise UsageError(
+        raise SeveralTexts(
             f"{table.shown} has {len(found)} columns that may be the {what}s: {', '.join(found)}.",
             next_step=f"Name the one whose text was embedded: --{what} {found[0]}",
+            names=found,
         )
     return found[0] if found else ""
 
