@@ -18,8 +18,10 @@ from embaudit.stores.packed import form_of
 # pgvector's: {index:value,…}/dimensions, indices from 1.
 SPARSE = re.compile(r"\s*\{([^{}]*)\}/(\d+)\s*")
 BITS = re.compile(r"[01]{8,}")
-BASE64 = re.compile(r"[A-Za-z0-9+/_-]{16,}={0,2}")
-HEX = re.compile(r"(?:\\x|0x)?(?:[0-9A-Fa-f]{2}){8,}")
+# Shorter ones are ids; vectors of fewer numbers than six nobody packs.
+BASE64 = re.compile(r"[A-Za-z0-9+/_-]{30,}={0,2}")
+HEX = re.compile(r"(?:\\x|0x)?(?:[0-9A-Fa-f]{2}){24,}")
+DIGITS = re.compile(r"(?:\\x|0x)?[0-9A-Fa-f]+")
 CUT = ("...", "…")
 # What programs print around a list: array([…], dtype=float32), tensor(…).
 CALLED = re.compile(r"[\w.]{1,40}\(")
@@ -43,8 +45,9 @@ def text_form(texts: Sequence[str]) -> str:
         return "bits"
     if all(_printed(one) is not None for one in first):
         return "printed"
-    if all(map(HEX.fullmatch, first)) and _is_packed(first, of_hex):
-        return "hex"
+    if all(map(DIGITS.fullmatch, first)):
+        # Of any length; short ones are ids, and none is base64.
+        return "hex" if all(map(HEX.fullmatch, first)) and _is_packed(first, of_hex) else ""
     return "base64" if all(map(BASE64.fullmatch, first)) and _is_packed(first, of_base64) else ""
 
 

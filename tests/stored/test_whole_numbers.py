@@ -120,12 +120,28 @@ def test_a_few_rows_are_enough(way: str, rows: int) -> None:
     assert _foreign(WAYS[way](others), some).all()
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_vectors_of_another_function_are_said_to_be_far(way: str) -> None:
+    """Numbers that are all positive point one way, whatever they are of: that is no nearness."""
+    form = form_of_index(OURS, WAYS[way](OTHER))
+    assert form is not None
+    assert np.median(form.distance(OURS, WAYS[way](OTHER))) > 0.6
+
+
 def test_a_form_that_takes_any_row_for_another_is_said_to() -> None:
     """Of eight bits, most rows have those of another."""
     own = OURS[:, :8]
     form = form_of_index(own, (own > 0).astype(np.int8))
     assert form is not None
     assert form.confuses > 0
+
+
+def test_coarse_codes_without_signs_and_rows_without_vectors_have_a_form() -> None:
+    """They are of the function's dimension: nothing else may be said."""
+    codes = np.digitize(OURS, np.quantile(OURS, [0.25, 0.5, 0.75])).astype(np.uint8)
+    for ours, stored in ((OURS, codes), (np.full_like(OURS, np.nan), codes), (OURS[:3], codes[:3])):
+        assert form_of_index(ours, stored) is not None
+    assert _foreign(np.roll(codes, 1, axis=0)).all()
 
 
 def test_no_form_passes_over_a_row_that_it_cannot_read() -> None:

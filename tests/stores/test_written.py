@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import csv
+import hashlib
 import io
 import json
 import struct
@@ -141,3 +142,24 @@ def test_texts_are_no_vectors(text: str, tmp_path: Path) -> None:
     file = tmp_path / "texts.jsonl"
     file.write_text("\n".join(json.dumps({"text": text, "v": one}) for one in NUMBERS), encoding="utf-8")
     assert open_store(file).columns == {"vector": "v", "text": "text"}
+
+
+IDS: dict[str, Callable[[int], str]] = {
+    "uuid": lambda row: f"550e8400-e29b-41d4-a716-{row:012d}",
+    "hash": lambda row: f"{row * 2654435761 % 2**128:032x}",
+    "sha256": lambda row: hashlib.sha256(str(row).encode()).hexdigest(),
+    "name": lambda row: f"document_of_the_collection_chunk_{row:04d}",
+    "oid": lambda row: f"{row + 6 * 10**23:024x}",
+}
+
+
+@pytest.mark.parametrize("kind", IDS)
+def test_ids_are_no_vectors(kind: str, tmp_path: Path) -> None:
+    file = tmp_path / "rows.csv"
+    rows = [
+        [IDS[kind](row), text, json.dumps(vector)]
+        for row, (text, vector) in enumerate(zip(TEXTS, NUMBERS, strict=True))
+    ]
+    with file.open("w", newline="", encoding="utf-8") as opened:
+        csv.writer(opened).writerows([["key", "text", "vector"], *rows])
+    assert open_store(file).columns == {"vector": "vector", "text": "text", "id": "key"}

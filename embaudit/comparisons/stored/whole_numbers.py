@@ -31,6 +31,8 @@ FITS, FIRST_FITS = 8, 2
 OF_ONE_ROW = 2
 # Numbers that may go to the next whole one beyond what is expected, in standard deviations.
 DEVIATIONS = 4
+# Of the checkpoint's numbers, below which all stored ones may be positive by chance or by clipping.
+FEW_NEGATIVE = 0.1
 # A way that is not undone exactly is none if it costs more than this (steps of half a standard deviation do): another
 # function might be as near.
 MOST_EXPECTED = 1 / 96
@@ -63,12 +65,16 @@ def ways_to_round(ours: np.ndarray, stored: np.ndarray) -> Iterator[WayToRound]:
     """
     numbers = stored.astype(np.float64)
     known = np.isfinite(ours).all(axis=1) & (ours != 0).any(axis=1) & (numbers != 0).any(axis=1)
-    if not known.any():
-        return
     called = _called(stored)
+    if not known.any():
+        # Nothing can be compared, in whatever way.
+        yield WayToRound(called, lambda ours, stored: apart(ours[:, : stored.shape[1]], stored), _uniform(0.0))
+        return
     flips = _flips(numbers[known])
     low, high = numbers.min(), numbers.max()
-    for rounded in ROUNDED:
+    # A scale keeps signs: where half of the checkpoint's numbers are negative and no stored one is, there is an offset.
+    keeps_signs = bool(low < 0 or (ours[known] < 0).mean() < FEW_NEGATIVE)
+    for rounded in ROUNDED if keeps_signs else ():
         scale = _scale(ours[known], numbers[known], rounded, low, high)
 
         def by_one(
@@ -77,7 +83,6 @@ def ways_to_round(ours: np.ndarray, stored: np.ndarray) -> Iterator[WayToRound]:
             return apart(rounded(ours[:, : stored.shape[1]] * scale).clip(low, high), stored)
 
         yield WayToRound(called, by_one, flips)
-    for rounded in ROUNDED:
 
         def by_row(ours: np.ndarray, stored: np.ndarray, rounded: Callable[..., np.ndarray] = rounded) -> np.ndarray:
             own = ours[:, : stored.shape[1]]
@@ -89,7 +94,7 @@ def ways_to_round(ours: np.ndarray, stored: np.ndarray) -> Iterator[WayToRound]:
         yield WayToRound(f"{called} scaled by each row's largest", by_row, flips)
     spread = numbers[known].var(axis=1)
     expected = float(np.mean(1 / (24 * spread.clip(min=1 / 24))))
-    if expected <= MOST_EXPECTED:
+    if expected <= MOST_EXPECTED or not keeps_signs:
 
         def by_offset(ours: np.ndarray, stored: np.ndarray) -> np.ndarray:
             return _correlated(ours[:, : stored.shape[1]].astype(np.float64), stored.astype(np.float64), low, high)
