@@ -59,8 +59,8 @@ TABLES: Sequence[Unread] = (
     Unread(
         _holds("config*", "embeddings", "documents"),
         "an index of txtai",
-        "Export its texts, and name both:\nsqlite3 -header -csv FILE/documents "
-        "'SELECT indexid AS id, text FROM sections ORDER BY indexid' > texts.csv\n"
+        "Export its texts: sqlite3 -header -csv FILE/documents "
+        "'SELECT indexid AS id, text FROM sections ORDER BY indexid' > texts.csv; and name both: "
         "embaudit vectors CHECKPOINT FILE/embeddings --texts texts.csv",
     ),
     *(
@@ -200,7 +200,8 @@ def refusal(place: StorePlace) -> EmbauditError:
             return CorpusError(f"{place.shown} is no store of vectors: it is empty.", next_step="Export it again.")
     if place.is_path and (known := next((one for one in TABLES if one.is_one(place, start)), None)):
         return UsageError(
-            f"{place.shown} is {known.what}, which is not read.", next_step=known.how.replace("FILE", place.shown)
+            f"{place.shown} is {known.what}, which is not read.",
+            next_step=known.how.replace("FILE", place.shown.rstrip("/")),
         )
     if place.is_compressed:
         return UsageError(f"{place.shown} is compressed.", next_step=f"Unpack it first: gunzip {place.shown}")
