@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from embaudit.corpora.openers import local_file, reading
+from embaudit.errors import CorpusError
 from embaudit.stores.json import SUFFIXES, lines_of
 from embaudit.stores.nested import Record, table_of_records
 from embaudit.stores.place import GZIP, AskedRows, StorePlace
@@ -23,11 +24,18 @@ def open_bulk(place: StorePlace, asked: AskedRows) -> StoreTable:
 
     def rows() -> Iterator[Record]:
         action: Record | None = None
-        for line in lines_of(local_file(place.path)):
+        for number, line in enumerate(lines_of(local_file(place.path)), 1):
             if not line:
                 continue
             if action is None:
-                action = None if "delete" in line and is_action(line) else line
+                if not is_action(line):
+                    raise CorpusError(
+                        f"Line {number:,} of {place.shown} cannot be read: it should say what to do with the next one, "
+                        "as the first line does.",
+                        kept="Nothing was measured.",
+                        next_step="Correct that line, or export the file again.",
+                    )
+                action = None if "delete" in line else line
                 continue
             ((what, told),) = action.items()
             document: Any = line.get("doc", line.get("upsert", {})) if what == "update" else line

@@ -118,7 +118,7 @@ def _one_object(source: ByteSource) -> Any:
         if first.rstrip().endswith(b"}"):
             return None
         return _parsed(source)
-    if second.strip() or any(_is_vector(value) for value in content.values()):
+    if not isinstance(content, Mapping) or second.strip() or any(_is_vector(value) for value in content.values()):
         return None
     return content
 

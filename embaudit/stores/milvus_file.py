@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import struct
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -63,7 +62,7 @@ def open_file(place: StorePlace, asked: AskedRows) -> StoreTable:
             for number, data in connection.execute(f"SELECT id, data FROM {quoted(name)} ORDER BY id"):
                 try:
                     yield row_of(data)
-                except (IndexError, ValueError, struct.error) as error:
+                except (LookupError, TypeError, AttributeError, ValueError) as error:
                     raise _unreadable(place, f"row {number:,} of {name} is no message of Milvus's") from error
 
     return table_of_records(
@@ -153,10 +152,11 @@ def _scalar(message: bytes) -> Any:
 
 def _metric(blob: bytes) -> str:
     """What an index ranks by: of its pairs, that of ``metric_type``."""
-    for _, pair in fields_of(blob):
-        own = dict(fields_of(pair)) if isinstance(pair, bytes) and pair.startswith(b"\n") else {}
-        if own.get(1) == b"metric_type":
-            return own.get(2, b"").decode()
+    with suppress(LookupError, TypeError, ValueError):
+        for _, pair in fields_of(blob):
+            own = dict(fields_of(pair)) if isinstance(pair, bytes) and pair.startswith(b"\n") else {}
+            if own.get(1) == b"metric_type":
+                return str(own.get(2, b""), "ascii")
     return ""
 
 

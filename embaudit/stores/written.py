@@ -25,18 +25,23 @@ def of_json(text: str | bytes) -> Any:
 
 
 def _plain(value: dict[str, Any]) -> Any:
+    """What it stands for, if it is one of the extended types; itself if it only looks like one."""
     if len(value) != 1:
         return value
     ((name, own),) = value.items()
-    if name in NUMBERS:
-        return float(own) if name in ("$numberDouble", "$numberDecimal") else int(own)
-    if name == "$oid":
-        return own
-    if name == "$binary" and isinstance(own, Mapping):
-        raw = base64.b64decode(own.get("base64", ""))
-        kind = KINDS.get(raw[0]) if str(own.get("subType", "")).zfill(2) == VECTOR and len(raw) > 2 else None
-        return raw if kind is None else read_bytes([raw[2:]], kind)[0].tolist()
-    return value
+    try:
+        if name in NUMBERS:
+            return float(own) if name in ("$numberDouble", "$numberDecimal") else int(own)
+        return own if name == "$oid" else _bytes(own) if name == "$binary" else value
+    except (ValueError, TypeError, AttributeError):
+        return value
+
+
+def _bytes(own: Mapping[str, Any]) -> Any:
+    """Bytes, or the numbers of a vector."""
+    raw = base64.b64decode(own["base64"], validate=True) if "base64" in own else b""
+    kind = KINDS.get(raw[0]) if str(own.get("subType", "")).zfill(2) == VECTOR and len(raw) > 2 else None
+    return raw if kind is None else read_bytes([raw[2:]], kind)[0].tolist()
 
 
 def with_single(table: StoreTable) -> StoreTable:

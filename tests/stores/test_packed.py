@@ -146,3 +146,10 @@ def test_lines_that_say_what_to_do_are_no_rows(form: str, packed: bool, tmp_path
     places, vectors = batch.vectors[D]
     assert (batch.rows, len(places), batch.texts, batch.ids) == (ROWS, ROWS, TEXTS, [str(row) for row in range(ROWS)])
     np.testing.assert_allclose(vectors, VECTORS, atol=1e-6)
+
+
+def test_a_document_without_what_to_do_with_it_is_named(tmp_path: Path) -> None:
+    lines = [{"index": {"_id": "1"}}, {"v": VECTORS[0].tolist()}, {"v": VECTORS[1].tolist()}]
+    (tmp_path / "bulk.ndjson").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    with pytest.raises(EmbauditError, match=r"Line 3 of .*bulk\.ndjson cannot be read"):
+        list(open_store(tmp_path / "bulk.ndjson").batches())

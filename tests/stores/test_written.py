@@ -9,6 +9,7 @@ import io
 import json
 import struct
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import numpy as np
 import pytest
 from engine_rows import ROWS, TEXTS
 
+from embaudit.errors import EmbauditError
 from embaudit.stores.opened import open_store
 from embaudit.stores.place import AskedRows
 
@@ -163,3 +165,19 @@ def test_ids_are_no_vectors(kind: str, tmp_path: Path) -> None:
     with file.open("w", newline="", encoding="utf-8") as opened:
         csv.writer(opened).writerows([["key", "text", "vector"], *rows])
     assert open_store(file).columns == {"vector": "vector", "text": "text", "id": "key"}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [{"$numberLong": [1]}, {"$numberDouble": "x"}, {"$binary": 3}, {"$binary": {"base64": "!!"}}, {"$oid": None}],
+)
+def test_what_only_looks_like_an_extended_type_stays_what_it_is(value: Any, tmp_path: Path) -> None:
+    file = tmp_path / "rows.jsonl"
+    rows = ({"other": value, "text": text, "v": one} for text, one in zip(TEXTS, NUMBERS, strict=True))
+    file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    (batch,) = open_store(file).batches()
+    assert (batch.rows, batch.texts) == (ROWS, TEXTS)
+    (tmp_path / "one.json").write_text(json.dumps(value), encoding="utf-8")
+    # Nothing but such a value: at most a number.
+    with suppress(EmbauditError):
+        assert [one.rows for one in open_store(tmp_path / "one.json").batches()] == [1]
