@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from embaudit.comparisons.stored.report import dimension_of
+from embaudit.comparisons.stored.text_column import text_column
 from embaudit.functions.function import EmbeddingFunction
 from embaudit.stores.opened import open_store
-from embaudit.stores.place import AskedRows, SeveralFit
+from embaudit.stores.place import AskedRows, SeveralFit, SeveralTexts
 from embaudit.stores.store import Store
 
 
@@ -38,10 +39,23 @@ def opened_first(named: str, asked: AskedRows) -> Store | None:
 
 
 def opened_for(function: EmbeddingFunction | None, named: str, asked: AskedRows, first: Store | None = None) -> Store:
-    """The store as it was opened first, or by the dimension of a function."""
-    if first is not None:
-        return first
-    return open_store(named, asked if function is None else replace(asked, dimension=dimension_of(function)))
+    """The store as it was opened first, or by the dimension of a function, and by the texts whose vectors it gives."""
+    if function is None:
+        return first or open_store(named, asked)
+    asked = replace(asked, dimension=dimension_of(function))
+    try:
+        store = first or open_store(named, asked)
+    except SeveralTexts as several:
+        # Read by the first of them, the others are fields.
+        store = open_store(named, replace(asked, text=several.names[0]))
+        found = text_column(store, function, several.names)
+        if found is None:
+            raise
+        return open_store(named, replace(asked, text=found))
+    if store.has_texts or asked.text is not None or asked.texts is not None:
+        return store
+    found = text_column(store, function)
+    return store if found is None else open_store(named, replace(asked, text=found))
 
 
 def with_filter(

@@ -68,10 +68,15 @@ def reads_rows(command: Callable[..., Any]) -> Callable[..., Any]:
 def progress_lines() -> Callable[[str, int, int | None], None]:
     """Says on stderr what is done, every few seconds."""
     done: dict[str, int] = {}
+    of_what: dict[str, int | None] = {}
     last = time.monotonic()
 
     def told(what: str, more: int, total: int | None) -> None:
         nonlocal last
+        if total != of_what.get(what, total) or (total and done.get(what, 0) >= total):
+            # The same is done once more, of other texts.
+            done[what] = 0
+        of_what[what] = total
         done[what] = done.get(what, 0) + more
         if time.monotonic() - last < SECONDS_BETWEEN_LINES:
             return

@@ -14,6 +14,7 @@ from embaudit.cli.printed import Shown, ends_in_page
 from embaudit.cli.stores import progress_lines, reads_rows
 
 if TYPE_CHECKING:
+    from embaudit.comparisons.stored.report import StoredReport
     from embaudit.request import AuditRequest
     from embaudit.stores.place import AskedRows
 
@@ -64,12 +65,16 @@ def vectors(
     """Are the vectors in STORE sound, and did CHECKPOINT build them? That may also be an endpoint or a Python object.
 
     STORE is where the vectors are: an export (Parquet, Arrow, CSV, JSON, NumPy …), a database's file, the folder of a
-    vector store, or an address; docs/vectors.md lists them. It is only read. Without CHECKPOINT, the vectors alone are
+    vector store, or an address; docs/vectors.md lists them. It is only read; of several collections, each is looked at
+    unless --from names one. Without CHECKPOINT, the vectors alone are
     looked at. Exit code 0 if nothing is wrong, 1 if the index is not sound or not wholly the checkpoint's, 2 if that
     could not be told.
     """
     from embaudit.api.vectors import most_of, run
+    from embaudit.comparisons.stored.parts import look_at_each
     from embaudit.errors import UsageError
+    from embaudit.functions.opened import is_checkpoint
+    from embaudit.stores.place import SeveralParts
 
     if file is None and (every_row or table is not None or also):
         raise UsageError(
@@ -78,23 +83,33 @@ def vectors(
         )
     functions = [] if file is None else [request.checkpoint, *also]
     asked.say_that_texts_leave(functions, f"those of {rows:,} rows", "your texts would leave this one")
-    report = run(
-        None if file is None else request,
-        file or request.checkpoint,
-        replace(
-            of_rows,
-            allow_pickle=request.allow_pickle,
-            most=most_of(whole or every_row or table is not None),
+
+    def look(part: str | None) -> StoredReport:
+        return run(
+            None if file is None else request,
+            file or request.checkpoint,
+            replace(
+                of_rows,
+                allow_pickle=request.allow_pickle,
+                most=most_of(whole or every_row or table is not None),
+                seed=request.seed,
+                part=part,
+            ),
+            asked=asked.of(*functions),
+            rows=rows,
             seed=request.seed,
-        ),
-        asked=asked.of(*functions),
-        rows=rows,
-        seed=request.seed,
-        also=also,
-        every_row=every_row,
-        table=table,
-        with_explanation=not no_explanation,
-        progress=progress_lines(),
-        say=say,
-    )
-    return shown.show(report)
+            also=also,
+            every_row=every_row,
+            table=table,
+            with_explanation=not no_explanation,
+            progress=progress_lines(),
+            say=say,
+        )
+
+    try:
+        return shown.show(look(of_rows.part))
+    except SeveralParts as several:
+        # Each asks for as many texts as one: where these cost money, it is the user's to say.
+        if table is not None or not all(map(is_checkpoint, functions)):
+            raise
+        return shown.show(look_at_each(file or request.checkpoint, several.names, look))

@@ -14,7 +14,7 @@ from embaudit.stores.place import AskedRows, StorePlace
 from embaudit.stores.table import BATCH_ROWS, StoreKind, StoreTable
 
 SUFFIXES = (".arrow", ".feather", ".ipc")
-MAGIC = b"ARROW1"
+MAGIC, ORC = b"ARROW1", b"ORC"
 
 
 def is_arrow(place: StorePlace) -> bool:
@@ -48,6 +48,20 @@ def open_arrow(place: StorePlace, asked: AskedRows) -> StoreTable:
     return table_of_arrow(place.shown, schema, batches)
 
 
+def open_orc(place: StorePlace, asked: AskedRows) -> StoreTable:
+    """The rows of an ORC file, a stripe at a time."""
+    from pyarrow.orc import ORCFile
+
+    def batches(names: Sequence[str]) -> Iterator[Any]:
+        with reported(place.shown):
+            opened = ORCFile(place.path)
+            yield from (opened.read_stripe(number, list(names)) for number in range(opened.nstripes))
+
+    with reported(place.shown):
+        opened = ORCFile(place.path)
+    return table_of_arrow(place.shown, opened.schema, batches, rows=opened.nrows)
+
+
 def open_saved(place: StorePlace, asked: AskedRows) -> StoreTable:
     """The rows of a folder that ``datasets`` wrote; of the split that was named, or the only one."""
     with reported(place.shown):
@@ -71,6 +85,13 @@ KINDS = (
         open=open_arrow,
         looks=".arrow, .feather",
         tried="pyarrow's files and streams",
+    ),
+    StoreKind(
+        name="ORC",
+        recognises=lambda place: place.head.startswith(ORC),
+        open=open_orc,
+        looks=".orc",
+        tried="pyarrow's files",
     ),
     StoreKind(
         name="a saved data set",

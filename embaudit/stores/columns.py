@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from embaudit.corpora.fields import ID_FIELDS
-from embaudit.errors import EmptyStore, UsageError
-from embaudit.stores.decode import text_form
-from embaudit.stores.place import AskedRows, SeveralFit
+from embaudit.errors import EmbauditError, EmptyStore, UsageError
+from embaudit.stores.decode import decoder_of
+from embaudit.stores.place import AskedRows, SeveralFit, SeveralTexts
 from embaudit.stores.table import StoreColumn, StoreTable, Values
+from embaudit.stores.text_numbers import text_form
 from embaudit.suggest import did_you_mean
 
 # In the vocabulary of vector databases and of what people export by hand, in lower case.
@@ -34,10 +35,14 @@ TEXTS = (
     "sentence",
     "body",
 )
-IDS = (*ID_FIELDS, "ids", "uuid", "chunk_id", "point_id", "pk", "key", "custom_id")
+IDS = (*ID_FIELDS, "ids", "uuid", "chunk_id", "point_id", "pk", "key", "custom_id", "__id__")
 LISTED = 20
 # Fewer columns with numbers in their names are features, years or the like.
 SPREAD = 8
+# What columns of numbers are counted from, behind an id and a text.
+FIRST = 3
+# Numbers that any bytes may be.
+WHATEVER = ("int8", "bits")
 NUMBERED = re.compile(r"(.*?)(\d+)")
 
 
@@ -92,8 +97,12 @@ def _named(table: StoreTable, name: str | None, what: str) -> str:
 def _vector(table: StoreTable, asked: AskedRows) -> str:
     fractions = [name for name, column in table.columns.items() if column.what == "vector"]
     candidates = fractions or [name for name, column in table.columns.items() if is_vector(column)]
+    if len(candidates) > 1:
+        # Hashes and other keys are bytes, too, and no numbers.
+        likely = [name for name in candidates if not _may_be_anything(name, table.columns[name])]
+        candidates = likely if len(likely) == 1 else candidates
     if len(candidates) > 1 and asked.dimension is not None:
-        own = [name for name in candidates if _dimension(table.columns[name]) == asked.dimension]
+        own = [name for name in candidates if asked.dimension in _dimensions(name, table.columns[name])]
         candidates = own if len(own) == 1 else candidates
     if not candidates and (table.rows == 0 or not table.columns):
         raise EmptyStore(f"{table.shown} has no rows.", next_step="Put some into it, or name another one.")
@@ -114,9 +123,10 @@ def _only(table: StoreTable, names: Sequence[str], what: str, but: set[str]) -> 
     found = [name for name in table.columns if _last(name) in names and name not in but]
     found = [name for name in found if table.columns[name].what == "text"]
     if len(found) > 1:
-        raise UsageError(
+        raise SeveralTexts(
             f"{table.shown} has {len(found)} columns that may be the {what}s: {', '.join(found)}.",
             next_step=f"Name the one whose text was embedded: --{what} {found[0]}",
+            names=found,
         )
     return found[0] if found else ""
 
@@ -138,10 +148,28 @@ def is_vector(column: StoreColumn) -> bool:
     return column.what in ("vector", "whole numbers", "bytes")
 
 
-def _dimension(column: StoreColumn) -> int | None:
-    """How many numbers its lists have, by the first one."""
-    first = next(iter(column.some), None)
-    return len(first) if hasattr(first, "__len__") and not isinstance(first, str | bytes) else None
+def _dimensions(name: str, column: StoreColumn) -> set[int]:
+    """How many numbers its vectors may have, by the first one; none if it looks like no vectors."""
+    first: Any = next(iter(column.some), None)
+    try:
+        numbers, decode = decoder_of(name, column, AskedRows())
+    except SeveralFit:
+        numbers, decode = "", None
+    except EmbauditError:
+        return set()
+    if isinstance(first, bytes) and (decode is None or numbers in WHATEVER):
+        return {len(first), len(first) * 8}
+    return set(decode([first])) if decode is not None and first is not None else set()
+
+
+def _may_be_anything(name: str, column: StoreColumn) -> bool:
+    """Whether it holds bytes that look like no vector's numbers: of any bytes, these may be int8 or bits."""
+    if column.what != "bytes" or column.numbers or not column.some:
+        return False
+    try:
+        return decoder_of(name, column, AskedRows())[0] in WHATEVER
+    except EmbauditError:
+        return True
 
 
 def with_spread(table: StoreTable) -> StoreTable:
@@ -154,7 +182,10 @@ def with_spread(table: StoreTable) -> StoreTable:
     spread = {}
     for numbered in groups.values():
         order = sorted(numbered)
-        if len(order) >= SPREAD and order[0] in (0, 1) and order == list(range(order[0], order[0] + len(order))):
+        # An id before a text is a number, too, and no part of what follows.
+        gap = max((place for place in range(1, len(order)) if order[place] - order[place - 1] > 1), default=0)
+        order = order[gap:]
+        if len(order) >= SPREAD and order[0] <= FIRST and order == list(range(order[0], order[0] + len(order))):
             names = [numbered[number] for number in order]
             spread[f"{names[0]} … {names[-1]}"] = names
     if not spread:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-import json
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,18 +9,15 @@ from typing import Any
 import numpy as np
 
 from embaudit.errors import CorpusError
-from embaudit.stores.byte_numbers import FRACTIONS, numbers_of_bytes, read_bytes
+from embaudit.stores.byte_numbers import numbers_of_bytes, read_bytes
 from embaudit.stores.nested import listed
+from embaudit.stores.packed import form_of
 from embaudit.stores.place import AskedRows
 from embaudit.stores.store import ByDimension
 from embaudit.stores.table import StoreColumn, Values
+from embaudit.stores.text_numbers import BYTES_OF, CUT, LISTS_OF, text_form
 
 Decode = Callable[[Values], ByDimension]
-# pgvector's: {index:value,…}/dimensions, indices from 1.
-SPARSE = re.compile(r"\s*\{([^{}]*)\}/(\d+)\s*")
-BITS = re.compile(r"[01]{8,}")
-BASE64 = re.compile(r"[A-Za-z0-9+/]{16,}={0,2}")
-CUT = ("...", "…")
 
 
 def decoder_of(name: str, column: StoreColumn, asked: AskedRows) -> tuple[str, Decode]:
@@ -37,10 +31,10 @@ def decoder_of(name: str, column: StoreColumn, asked: AskedRows) -> tuple[str, D
     raw = [bytes(one) for one in column.some if isinstance(one, bytes | bytearray | memoryview) and len(one)]
     if texts:
         form = text_form(texts)
-        if form == "base64":
-            packed = [base64.b64decode(one) for one in texts]
-            numbers = numbers_of_bytes(packed, name, asked.dimension, asked.numbers)
-            return numbers, lambda values: of_bytes([_unpacked(one) for one in listed(values)], numbers)
+        if (bytes_of := BYTES_OF.get(form)) is not None:
+            raw = [one for one in map(bytes_of, texts) if one]
+            numbers, of_raw = _of_raw(raw, name, asked, "")
+            return numbers, lambda values: of_raw([bytes_of(one) for one in listed(values)])
         if any(mark in one for one in texts for mark in CUT):
             raise CorpusError(
                 f"Column {name!r} holds vectors that were cut when they were printed: there are dots where numbers "
@@ -48,26 +42,27 @@ def decoder_of(name: str, column: StoreColumn, asked: AskedRows) -> tuple[str, D
                 kept="Nothing was compared: what the dots stand for is not in the file.",
                 next_step="Export them again, as lists: json.dumps(vector.tolist())",
             )
-        forms: dict[str, Callable[[Any], Any]] = {"sparse": _sparse, "bits": _bits}
-        reads: Callable[[Any], Any] = forms.get(form, _list_of)
+        reads = LISTS_OF.get(form, LISTS_OF["list"])
         return "text", lambda values: of_lists([reads(one) for one in listed(values)])
     if raw or column.what == "bytes":
-        numbers = asked.numbers or column.numbers or "float32"
-        if raw and not column.numbers:
-            numbers = numbers_of_bytes(raw, name, asked.dimension, asked.numbers)
-        return numbers, lambda values: of_bytes(listed(values), numbers)
+        return _of_raw(raw, name, asked, column.numbers)
     return column.numbers or _number_type(column.type), by_dimension
 
 
-def text_form(texts: Sequence[str]) -> str:
-    """How vectors are written as text: ``list``, ``sparse``, ``bits`` or ``base64``; empty if these are none."""
-    if all(one.strip()[:1] == "[" and one.strip()[-1:] == "]" for one in texts):
-        return "list" if all(parsed(one) is not None or any(mark in one for mark in CUT) for one in texts[:3]) else ""
-    if all(SPARSE.fullmatch(one) for one in texts):
-        return "sparse"
-    if all(BITS.fullmatch(one) for one in texts) and len({len(one) for one in texts}) == 1:
-        return "bits"
-    return "base64" if all(BASE64.fullmatch(one) and not len(one) % 4 for one in texts) and _is_packed(texts) else ""
+def _of_raw(raw: Sequence[bytes], name: str, asked: AskedRows, numbers: str) -> tuple[str, Decode]:
+    """The same of bytes, which may say themselves what they are.
+
+    Args:
+        raw: some of them, none empty.
+        numbers: what the store says that they are; empty if it does not.
+    """
+    if raw and not numbers and (packed := form_of(raw, name)) is not None:
+        called, unpack = packed
+        return called, lambda values: of_lists([unpack(one) for one in listed(values)])
+    if raw and not numbers:
+        numbers = numbers_of_bytes(raw, name, asked.dimension, asked.numbers)
+    numbers = numbers or asked.numbers or "float32"
+    return numbers, lambda values: of_bytes(listed(values), numbers)
 
 
 def by_dimension(values: Values) -> ByDimension:
@@ -161,64 +156,6 @@ def _numbers(rows: Sequence[Any]) -> np.ndarray:
 
 def _is_numbers(row: Any) -> bool:
     return all(one is None or (isinstance(one, int | float) and not isinstance(one, bool)) for one in row)
-
-
-def parsed(text: str | None) -> list[Any] | None:
-    """A vector that is written as text, as JSON, pgvector or numpy do; None if this is something else."""
-    if not text:
-        return None
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return _printed(text)
-    return found if isinstance(found, list) else None
-
-
-def _list_of(value: Any) -> list[Any] | None:
-    """A list that is written as text, or that is one."""
-    return value if isinstance(value, list) else parsed(value) if isinstance(value, str) else None
-
-
-def _printed(text: str) -> list[float] | None:
-    """``[0.1 0.2]``, in lines or not."""
-    try:
-        return [float(one) for one in text.strip().removeprefix("[").removesuffix("]").split()] or None
-    except ValueError:
-        return None
-
-
-def _sparse(text: str | None) -> list[float] | None:
-    found = SPARSE.fullmatch(text or "")
-    if not found:
-        return None
-    vector = [0.0] * int(found[2])
-    for part in filter(None, found[1].split(",")):
-        place, _, value = part.partition(":")
-        vector[int(place) - 1] = float(value)
-    return vector
-
-
-def _bits(text: str | None) -> np.ndarray | None:
-    """Bits packed in bytes, as they are compared."""
-    if not text or len(text) % 8:
-        return None
-    return np.packbits(np.frombuffer(text.encode(), np.uint8) - ord("0"))
-
-
-def _is_packed(texts: Sequence[str]) -> bool:
-    from embaudit.errors import UsageError
-
-    try:
-        return numbers_of_bytes([base64.b64decode(one) for one in texts], "") in FRACTIONS
-    except (UsageError, binascii.Error):
-        return False
-
-
-def _unpacked(text: str | None) -> bytes | None:
-    try:
-        return None if text is None else base64.b64decode(text, validate=True)
-    except binascii.Error:
-        return None
 
 
 def _number_type(shown: str) -> str:

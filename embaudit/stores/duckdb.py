@@ -23,6 +23,7 @@ SUFFIXES = (".duckdb", ".ddb")
 # Its first bytes are a checksum.
 MAGIC = slice(8, 12), b"DUCK"
 MEMORY = "1GB"
+NEWER = re.compile(r"version number|storage version|newer version|older version", re.IGNORECASE)
 VECTORS = re.compile(r"(FLOAT|DOUBLE|DECIMAL.*|U?TINYINT|U?SMALLINT|U?INTEGER|U?BIGINT|HUGEINT)\[\d*\]")
 TABLES = """
 SELECT schema_name, table_name, list(data_type) FROM duckdb_columns() WHERE NOT internal GROUP BY ALL ORDER BY ALL
@@ -96,12 +97,23 @@ def _explained(place: StorePlace) -> Iterator[None]:
         raise CorpusError(
             f"{place.shown} cannot be read: {one_line(error)}",
             kept="Nothing was changed: it is only read.",
-            next_step="Check the file, and that no other program has it open for writing.",
+            next_step=_advice(str(error), duckdb.__version__),
         ) from error
     except RuntimeError as error:
         if str(error) != "Query interrupted":
             raise
         raise KeyboardInterrupt from error
+
+
+def _advice(said: str, version: str) -> str:
+    if NEWER.search(said):
+        return (
+            f"It was written by another DuckDB than the {version} here. Update it: pip install -U duckdb; "
+            "or export the table where it was made: COPY TABLE TO 'rows.parquet'"
+        )
+    if "set lock" in said:
+        return "End the program that has it open for writing, or export the table there: COPY TABLE TO 'rows.parquet'"
+    return "Check the file: it may be damaged, or only in part here."
 
 
 KINDS = (

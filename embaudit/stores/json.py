@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from embaudit.corpora.openers import ByteSource, local_file, reading
 from embaudit.errors import CorpusError
+from embaudit.stores.byte_numbers import read_bytes
 from embaudit.stores.nested import Record, table_of_records
 from embaudit.stores.place import AskedRows, StorePlace
 from embaudit.stores.table import StoreKind, StoreTable
+from embaudit.stores.text_numbers import BASE64, of_base64
+from embaudit.stores.written import of_json
 
 SUFFIXES = (".jsonl", ".ndjson", ".json")
 EXPORT = "Correct that line, or export the file again."
@@ -51,6 +53,9 @@ def rows_of(content: Any) -> list[Record]:
 def _candidates(content: Any, depth: int) -> Iterator[list[Record]]:
     if not isinstance(content, Mapping) or depth > DEEPEST:
         return
+    if (whole := _beside_a_matrix(content)) is not None:
+        yield whole
+        return
     columns = {name: value for name, value in content.items() if isinstance(value, list)}
     if any(_are_vectors(value) for value in columns.values()):
         rows = next(len(value) for value in columns.values() if _are_vectors(value))
@@ -74,6 +79,21 @@ def _candidates(content: Any, depth: int) -> Iterator[list[Record]]:
             yield from _candidates(value, depth + 1)
 
 
+def _beside_a_matrix(content: Mapping[str, Any]) -> list[Record] | None:
+    """Rows beside which their vectors stand in one matrix, float32 in base64, as in nano-vectordb (LightRAG)."""
+    rows = next(
+        (one for one in content.values() if isinstance(one, list) and one and isinstance(one[0], Mapping)), None
+    )
+    for name, value in content.items():
+        if rows is None or not isinstance(value, str) or not BASE64.fullmatch(value):
+            continue
+        raw = of_base64(value) or b""
+        if raw and not len(raw) % (4 * len(rows)):
+            vectors = read_bytes([raw], "float32").reshape(len(rows), -1)
+            return [{**row, name: vector.tolist()} for row, vector in zip(rows, vectors, strict=True)]
+    return None
+
+
 def _is_vector(value: Any) -> bool:
     return (
         isinstance(value, list)
@@ -93,12 +113,12 @@ def _one_object(source: ByteSource) -> Any:
         first = stream.readline()
         second = stream.readline()
     try:
-        content = json.loads(first)
+        content = of_json(first)
     except (ValueError, RecursionError):
         if first.rstrip().endswith(b"}"):
             return None
         return _parsed(source)
-    if second.strip() or any(_is_vector(value) for value in content.values()):
+    if not isinstance(content, Mapping) or second.strip() or any(_is_vector(value) for value in content.values()):
         return None
     return content
 
@@ -107,7 +127,7 @@ def _parsed(source: ByteSource) -> Any:
     with reading(source) as stream:
         content = stream.read()
     try:
-        return json.loads(content)
+        return of_json(content)
     except (ValueError, RecursionError) as error:
         raise CorpusError(
             f"{source.shown} is not JSON: {error}.",
@@ -121,7 +141,7 @@ def lines_of(source: ByteSource) -> Iterator[Record]:
     with reading(source) as stream:
         for number, line in enumerate(stream):
             try:
-                row = json.loads(line) if line.strip() else {}
+                row = of_json(line) if line.strip() else {}
             except (ValueError, RecursionError) as error:
                 raise _unreadable(number, source, f"a line that is not JSON: {error}") from error
             if not isinstance(row, dict):

@@ -18,10 +18,12 @@ OWN = (
     "lancedb",
     "qdrant",
     "milvus",
+    "milvus_file",
     "duckdb",
     "sqlite",
     "numpy",
     "faiss",
+    "hnswlib",
     "langchain_faiss",
     "llama_index",
     "parquet",
@@ -30,7 +32,9 @@ OWN = (
     "hdf5",
     "pickles",
     "csv",
+    "word_vectors",
     "openai_batch",
+    "bulk",
     "json",
 )
 

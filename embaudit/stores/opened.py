@@ -8,19 +8,23 @@ from functools import partial
 from pathlib import Path
 
 from embaudit.errors import CorpusError, UsageError
+from embaudit.shown import cut
 from embaudit.stores.columns import column_named, find_columns, with_spread
 from embaudit.stores.copies import changed, signature
 from embaudit.stores.decode import Decode, decoder_of
-from embaudit.stores.kinds import kind_of, store_kinds
+from embaudit.stores.kinds import kind_of
 from embaudit.stores.nested import listed, with_json
 from embaudit.stores.place import DRAWN, AskedRows, StorePlace
 from embaudit.stores.search import SearchedColumns, StoreSearch, typed
 from embaudit.stores.store import RowBatch, Store
-from embaudit.stores.table import StoreTable, Values
+from embaudit.stores.table import LOOKED_AT, StoreTable, Values
 from embaudit.stores.template import Template, is_template
 from embaudit.stores.texts import with_texts
+from embaudit.stores.unread import only_file_of, refusal
+from embaudit.stores.written import with_single
 
 NOTHING = AskedRows()
+SHOWN = 60
 
 
 def open_store(named: str | Path, asked: AskedRows = NOTHING) -> Store:
@@ -36,8 +40,10 @@ def open_store(named: str | Path, asked: AskedRows = NOTHING) -> Store:
     """
     place = StorePlace(str(named))
     kind = kind_of(place)
+    if kind is None and (only := only_file_of(place)) is not None:
+        place, kind = only
     if kind is None or (place.is_compressed and not kind.takes_gzip):
-        raise _unknown(place)
+        raise refusal(place)
     table = kind.open(place, asked)
     if asked.most is not None and table.draw is not None and (table.rows or 0) > asked.most and not asked.where:
         table = table.draw(DRAWN, asked.seed)
@@ -48,7 +54,7 @@ def open_store(named: str | Path, asked: AskedRows = NOTHING) -> Store:
 
 def store_of(table: StoreTable, asked: AskedRows, kind: str = "") -> Store:
     """The store that a table is, by the columns that were found or named."""
-    table = with_spread(with_json(table))
+    table = with_spread(with_single(with_json(table)))
     if asked.texts is not None:
         table = with_texts(table, asked.texts)
     is_column = asked.text is None or asked.text in table.columns or not is_template(asked.text)
@@ -146,7 +152,7 @@ def _batches(
     where: Sequence[tuple[str, str]],
 ) -> Iterator[RowBatch]:
     names = list(dict.fromkeys([*columns.values(), *others, *(name for name, _ in where)]))
-    start = 0
+    start, has_any, unread = 0, False, None
     for batch in table.read(names):
         rows = len(batch[columns["vector"]])
         if where:
@@ -155,15 +161,33 @@ def _batches(
             rows = len(kept)
         if not rows:
             continue
+        vectors = decode(batch[columns["vector"]])
+        if vectors:
+            has_any = True
+        elif unread is None:
+            unread = _first_value(batch[columns["vector"]])
         yield RowBatch(
             start,
             rows,
-            decode(batch[columns["vector"]]),
+            vectors,
             [_as_text(one) for one in listed(batch[columns["text"]])] if "text" in columns else None,
             listed(batch[columns["id"]]) if "id" in columns else None,
             {name: listed(batch[name]) for name in others},
         )
         start += rows
+    if not has_any and unread is not None:
+        raise CorpusError(
+            f"No value of column {columns['vector']!r} of {table.shown} is a vector that can be read: the first is "
+            f"{cut(repr(unread), SHOWN)}.",
+            kept="Nothing was compared.",
+            next_step="Write each as a list of numbers, or name the column of vectors: --vector COLUMN",
+        )
+
+
+def _first_value(values: Values) -> object | None:
+    """The first that is more than nothing, of rows of which none has a vector."""
+    some = values[:LOOKED_AT]
+    return next((one for one in listed(some) if one is not None and hasattr(one, "__len__") and len(one)), None)
 
 
 def _tested(batch: Mapping[str, Values], where: Sequence[tuple[str, str]]) -> list[tuple[Sequence[object], str]]:
@@ -180,13 +204,3 @@ def _taken(values: Values, kept: Sequence[int]) -> Values:
 
 def _as_text(value: object) -> str | None:
     return value if isinstance(value, str) else None
-
-
-def _unknown(place: StorePlace) -> UsageError | CorpusError:
-    if place.is_path and not place.path.exists():
-        return CorpusError(f"There is no file or folder {place.shown}.", next_step="Check the path.")
-    if place.is_compressed:
-        return UsageError(f"{place.shown} is compressed.", next_step=f"Unpack it first: gunzip {place.shown}")
-    known = "; ".join(dict.fromkeys(kind.looks for kind in store_kinds()))
-    what = "a folder that holds no vectors that are" if place.is_folder else "no store of vectors that is"
-    return UsageError(f"{place.shown} is {what} read.", next_step=f"These are: {known}.")

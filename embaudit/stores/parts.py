@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from embaudit.errors import UsageError
 from embaudit.sentences import first_of
+from embaudit.stores.place import SeveralParts
 from embaudit.suggest import hint
 
 LISTED = 12
@@ -37,8 +38,9 @@ def part_meant(names: Sequence[str], asked: str | None, shown: str, what: str = 
         raise error
     if asked is None and len(names) > 1:
         some = sorted(names)
-        raise UsageError(
+        raise SeveralParts(
             f"{shown} has {len(names):,} {what}s: {first_of(some, LISTED)}.",
             next_step=f"Name the one that is meant: --from {some[0]}",
+            names=some,
         )
     return names[0] if asked is None else asked

@@ -107,3 +107,27 @@ class AskedRows:
 
 class SeveralFit(UsageError):
     """Several columns or types of numbers may be meant, of which the dimension of a function may tell the right one."""
+
+
+class SeveralTexts(SeveralFit):
+    """Several columns may be the texts, of which the vectors of a function may tell the right one.
+
+    Attributes:
+        names: of these columns.
+    """
+
+    def __init__(self, happened: str, *, kept: str = "", next_step: str = "", names: Sequence[str] = ()) -> None:
+        super().__init__(happened, kept=kept, next_step=next_step)
+        self.names = tuple(names)
+
+
+class SeveralParts(UsageError):
+    """Several collections, tables or splits may be meant, each of which may be looked at by itself.
+
+    Attributes:
+        names: of these.
+    """
+
+    def __init__(self, happened: str, *, kept: str = "", next_step: str = "", names: Sequence[str] = ()) -> None:
+        super().__init__(happened, kept=kept, next_step=next_step)
+        self.names = tuple(names)

@@ -117,17 +117,15 @@ def _opened(place: StorePlace, rowid: int, value: bytes, classes: dict[str, type
 
 
 def _record(point: Any) -> Record:
-    """A point as plain values; sparse vectors are none that is compared."""
+    """A point as plain values; sparse vectors are none that is compared.
+
+    A vector without a name may stand by itself, or under an empty one.
+    """
     fields = getattr(point, "__dict__", {})
-    vector = fields.get("vector")
-    if isinstance(vector, dict):
-        vector = {name: one for name, one in vector.items() if _is_dense(one)}
-    payload = fields.get("payload")
-    return {
-        "id": fields.get("id"),
-        VECTOR: vector if isinstance(vector, dict) or _is_dense(vector) else None,
-        "payload": payload if isinstance(payload, dict) else {},
-    }
+    vector, payload = fields.get("vector"), fields.get("payload")
+    named = vector if isinstance(vector, dict) else {"": vector}
+    dense = {_column(name): one for name, one in named.items() if _is_dense(one)}
+    return {"id": fields.get("id"), **dense, "payload": payload if isinstance(payload, dict) else {}}
 
 
 def _is_dense(vector: Any) -> bool:
@@ -139,11 +137,16 @@ def _sizes(configured: Mapping[str, Any]) -> dict[str, tuple[int, Metric]]:
     return {name: (size, metric) for name, (size, _, metric) in _distances(configured).items()}
 
 
+def _column(name: str) -> str:
+    """Of the vectors of this name."""
+    return f"{VECTOR}.{name}" if name else VECTOR
+
+
 def _distances(configured: Mapping[str, Any]) -> dict[str, tuple[int, str, Metric]]:
     """The same, with what Qdrant calls their distance."""
     by_name = {"": configured} if "size" in configured else configured
     return {
-        f"{VECTOR}.{name}" if name else VECTOR: (
+        _column(name): (
             one["size"],
             str(one["distance"]),
             METRICS.get(str(one["distance"]).lower(), ""),
@@ -233,7 +236,7 @@ def table_of_client(client: Any, place: StorePlace, asked: AskedRows) -> StoreTa
                 name,
                 limit=POINTS_AT_ONCE,
                 offset=offset,
-                with_vectors=vectors or VECTOR in names,
+                with_vectors=VECTOR in names or vectors,
                 with_payload=any(one.startswith("payload.") for one in names),
             )
             yield [_record(point) for point in points]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from embaudit.errors import UsageError
 from embaudit.stores.parts import NoSuchPart
+from embaudit.stores.place import SeveralParts
 from embaudit.suggest import hint
 
 QUERIES = ("select ", "with ", "select\n", "with\n")
@@ -63,12 +64,16 @@ def source_of(tables: Sequence[SqlTable], part: str | None, shown: str) -> tuple
     if len(fit) > 1:
         with_texts = [table for table in fit if table.has_texts]
         fit = with_texts if len(with_texts) == 1 else fit
-    if len(fit) != 1:
-        names = ", ".join(table.name for table in fit or tables) or "it has no table"
+    names = [table.name for table in fit or tables]
+    if not fit:
         raise UsageError(
-            f"{shown} has {f'{len(fit)} tables' if fit else 'no table'} that may hold vectors: {names}.",
-            next_step="Name the one that is meant: --from TABLE; or join two: --from 'SELECT …'"
-            if fit
-            else "A table of vectors has a column of lists, or of bytes.",
+            f"{shown} has no table that may hold vectors: {', '.join(names) or 'it has no table'}.",
+            next_step="A table of vectors has a column of lists, or of bytes.",
+        )
+    if len(fit) > 1:
+        raise SeveralParts(
+            f"{shown} has {len(fit)} tables that may hold vectors: {', '.join(names)}.",
+            next_step="Name the one that is meant: --from TABLE; or join two: --from 'SELECT …'",
+            names=names,
         )
     return fit[0].quoted, f"table {fit[0].name}"

@@ -108,10 +108,23 @@ def test_rows_with_a_prompt_and_rows_with_another_pooling_are_both_explained(tin
     }
 
 
-def test_texts_out_of_step_with_vectors_are_told(tiny_index: Any, tmp_path: Path) -> None:
-    report = compared(tiny_index, tmp_path, np.roll(tiny_index.vectors, 1, axis=0), rows=200)
+def by_range(vectors: np.ndarray) -> np.ndarray:
+    """As sentence-transformers' quantize_embeddings."""
+    low, high = vectors.min(axis=0), vectors.max(axis=0)
+    return np.trunc((vectors - low) / (high - low) * 255 - 128).astype(np.int8)
+
+
+@pytest.mark.parametrize(
+    "form", [lambda vectors: vectors, lambda vectors: np.round(vectors * 127).astype(int), by_range]
+)
+def test_texts_out_of_step_with_vectors_are_told(
+    form: Callable[[np.ndarray], np.ndarray], tiny_index: Any, tmp_path: Path
+) -> None:
+    report = compared(tiny_index, tmp_path, form(np.roll(tiny_index.vectors, 1, axis=0)), rows=200)
     assert report.against is not None
     assert "the text of the row before: texts and vectors are out of step" in report.line
+    counted = [len(one.places) for one in report.against.reasons if "out of step" in one.said]
+    assert sum(counted) >= 0.95 * report.against.is_foreign.sum()
 
 
 def test_one_vector_for_many_texts_is_told(tiny_index: Any, tmp_path: Path) -> None:
@@ -267,6 +280,65 @@ def test_another_dimension_and_rows_without_text(tiny_index: Any, tmp_path: Path
         pa.table({"text": pa.array([], pa.string()), "v": pa.array([], pa.list_(pa.float32()))}), tmp_path / "e.pq"
     )
     assert embaudit.vectors(tmp_path / "e.pq").verdict == "could not be told"
+
+
+@pytest.mark.parametrize("dimension", [16, 40])
+def test_of_another_dimension_nothing_is_tried(dimension: int, tiny_index: Any, tmp_path: Path) -> None:
+    """Of longer vectors nothing is encoded, either; of shorter ones it is seen that they are no part of the others."""
+    theirs = np.random.default_rng(0).normal(size=(600, dimension)).astype(np.float32)
+    report = compared(tiny_index, tmp_path, theirs, rows=300)
+    (finding,) = [one for one in report.findings if one.level == "problem"]
+    assert finding.name == "another_dimension"
+    assert f"have {dimension} dimensions, the checkpoint's 32" in finding.sentence
+    assert report.against is not None
+    assert report.against.reasons == ()
+    assert report.as_json()["against"]["rows_encoded"] == (0 if dimension > 32 else 300)
+
+
+def test_the_first_dimensions_of_another_use_are_still_explained(tiny_index: Any, tmp_path: Path) -> None:
+    report = compared(tiny_index, tmp_path, changed(tiny_index, lambda text: f"query: {text}")[:, :16], rows=300)
+    assert report.against is not None
+    assert [reason.said for reason in report.against.reasons][:1] == [
+        "are the checkpoint's if it puts 'query: ' before texts; it keeps the first 16 of 32 dimensions"
+    ]
+
+
+@pytest.mark.parametrize(("before", "after"), [(40, 0), (3, 0), (30, 20), (300, 0)])
+def test_rows_out_of_step_are_counted_one_by_one(before: int, after: int, tiny_index: Any, tmp_path: Path) -> None:
+    """Among rows of another revision, in no order: a few that are looked at first say nothing of the others."""
+    vectors, theirs = tiny_index.vectors, tiny_index.others
+    order = np.random.default_rng(4).permutation(np.arange(1, 599))
+    mixed = vectors.copy()
+    mixed[order[: before + after + 60]] = theirs[order[: before + after + 60]]
+    # Not bit by bit: one vector of several texts has another reason.
+    mixed[order[:before]] = vectors[order[:before] - 1] * 1.5
+    mixed[order[before : before + after]] = vectors[order[before : before + after] + 1] * 1.5
+    report = compared(tiny_index, tmp_path, mixed, rows=600)
+    assert report.against is not None
+    counted = {
+        which: sum(len(one.places) for one in report.against.reasons if f"of the row {which}" in one.said)
+        for which in ("before", "after")
+    }
+    # A few may be missed among those that are looked at first, and none is said that is not.
+    assert counted["before"] in ((before,) if before > 20 else (0, before))
+    assert counted["after"] in ((after,) if after > 20 or not after else (0, after))
+
+
+def test_rows_in_lower_precision_are_counted_one_by_one(tiny_index: Any, tmp_path: Path) -> None:
+    """Texts that were edited a little are as near as bfloat16, and are not the checkpoint's in it."""
+    half = load_checkpoint(str(tiny_index.folder), LoadOptions(device="cpu", dtype="bfloat16"))
+    mixed = tiny_index.vectors.copy()
+    mixed[:60] = Encoder(half).encode_texts(tiny_index.texts[:60])
+    noise = np.random.default_rng(0).normal(size=(60, 32))
+    noise -= (noise * mixed[60:120]).sum(axis=1, keepdims=True) * mixed[60:120]
+    mixed[60:120] += (0.02 * noise / np.linalg.norm(noise, axis=1, keepdims=True)).astype(np.float32)
+    report = compared(tiny_index, tmp_path, mixed, rows=600)
+    assert report.against is not None
+    rounded = [place for reason in report.against.reasons if reason.is_rounding for place in reason.places]
+    numbers = report.against.rows.numbers[rounded]
+    assert (numbers < 60).sum() == 60
+    # Of 32 dimensions, errors agree by chance in a few rows.
+    assert (numbers >= 60).sum() <= 15
 
 
 def test_the_command_and_its_exit_codes(tiny_index: Any, tmp_path: Path) -> None:

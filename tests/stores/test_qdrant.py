@@ -153,6 +153,30 @@ def test_named_and_sparse_vectors_and_points_without_any(tmp_path: Path) -> None
     assert (empty.rows, empty.metric, list(empty.batches())) == (0, "cosine", [])
 
 
+@pytest.mark.parametrize("beside", [False, True])
+def test_a_vector_without_a_name_may_stand_under_an_empty_one(beside: bool, tmp_path: Path) -> None:
+    """As clients write it that keep sparse vectors beside it, or that name every vector."""
+    client = qdrant.QdrantClient(path=str(tmp_path))
+    config = models.VectorParams(size=D, distance=models.Distance.COSINE)
+    sparse = {"words": models.SparseVectorParams()} if beside else None
+    client.create_collection("docs", config, sparse_vectors_config=sparse)
+    words = {"words": models.SparseVector(indices=[1], values=[0.5])} if beside else {}
+    client.upsert(
+        "docs",
+        [
+            models.PointStruct(id=row, vector={"": one, **words}, payload={"text": text})
+            for row, (one, text) in enumerate(zip(VECTORS.tolist(), TEXTS, strict=True))
+        ],
+    )
+    client.close()
+    store = open_store(tmp_path)
+    (batch,) = store.batches()
+    places, vectors = batch.vectors[D]
+    assert (store.columns["vector"], store.metric, places.tolist()) == ("vector", "cosine", list(range(ROWS)))
+    np.testing.assert_array_equal(vectors, VECTORS)
+    assert store.search().find(VECTORS[7], 1, {}, ()).ids == [7]  # type: ignore[misc]
+
+
 def test_a_damaged_folder_is_named(folder: Path) -> None:
     (folder / "meta.json").write_text("{")
     with pytest.raises(EmbauditError, match=r"its meta\.json is damaged"):

@@ -22,6 +22,9 @@ from embaudit.stores.store import Rounded
 MOSTLY = 0.95
 # Rows of other texts that would pass for a row's own: where more do, codes are too coarse to tell them apart.
 CONFUSED = 0.01
+# Vectors that are shorter than the function's, and this far from its first numbers, are no part of its: another use of
+# the same function is nearer.
+UNRELATED = 0.7
 Progress = Callable[[str, int, int | None], None]
 Load = Callable[[str], EmbeddingFunction]
 
@@ -88,6 +91,19 @@ class Against:
         return self.form is not None and self.form.confuses > CONFUSED
 
     @property
+    def is_another_dimension(self) -> bool:
+        """Whether the vectors are longer than the function's, or shorter and no part of them."""
+        if self.form is None:
+            return True
+        own = self.distances[self.compared]
+        return bool(
+            self.rows.vectors.shape[1] < self.dimension
+            and len(own)
+            and self.differs[self.compared].all()
+            and np.median(own) >= UNRELATED
+        )
+
+    @property
     def is_exact(self) -> bool:
         """Whether what is said of these rows is a count of all, and no estimate from a sample."""
         return self.drawn is None and int(self.compared.sum()) >= self.population
@@ -114,7 +130,7 @@ class Against:
             "checkpoint_id": self.checkpoint_id,
             "dimension": self.dimension,
             "rows_with_text": self.population,
-            "rows_encoded": int(self.compared.sum()),
+            "rows_encoded": 0 if self.form is None else int(self.compared.sum()),
             "not_its_own": int(self.is_foreign.sum()),
             "share_not_its_own": None if share is None else share_as_json(share, self.is_exact),
             "stored": "longer than the checkpoint's" if self.form is None else self.form.said or "as fractions",
@@ -162,9 +178,13 @@ def measure_sample(
     progress: Progress,
     rounded: Rounded | None = None,
 ) -> tuple[Against, np.ndarray]:
-    """A sample against the function's (n, D) vectors of its texts."""
+    """A sample against the function's (n, D) vectors of its texts; NaN, and one text encoded, if these are shorter."""
     texts = [text or "" for text in sample.texts]
-    ours = encode_rows(function, texts, lambda done: progress("texts encoded", done, len(texts)))
+    width = encode_rows(function, texts[:1]).shape[1]
+    if sample.vectors.shape[1] > width:
+        ours = np.full((len(texts), width), np.nan)
+    else:
+        ours = encode_rows(function, texts, lambda done: progress("texts encoded", done, len(texts)))
     form = form_of_index(ours, sample.vectors, rounded)
     found = Against(
         checkpoint=function.name,

@@ -225,16 +225,10 @@ def _from_sample(low: float, high: float) -> str:
 def findings_against(alone: Alone, against: Against) -> Iterator[Finding]:
     """Whether the checkpoint built the index, and what explains the rows that it did not."""
     usual = alone.profile.dimension
-    if against.form is None:
-        yield Finding(
-            "problem",
-            f"Its vectors have {usual:,} dimensions, the {against.kind}'s {against.dimension:,}{_because(against)}.",
-            f"Queries that the {against.kind} encodes cannot be compared with it.",
-            "Name the function that built it.",
-            "another_dimension",
-            float(usual),
-        )
+    if against.is_another_dimension:
+        yield another_dimension(usual, against.dimension, against.kind, _because(against))
         return
+    assert against.form is not None
     if against.is_blind and not against.is_foreign.any():
         yield Finding(
             "not measured",
@@ -291,6 +285,19 @@ def findings_against(alone: Alone, against: Against) -> Iterator[Finding]:
             high,
         )
     yield from _how_stored(alone, against, own)
+
+
+def another_dimension(usual: int, own: int, kind: str, because: str = "") -> Finding:
+    """An index whose vectors are longer than the function's, or shorter and no part of them."""
+    part = "" if usual > own else ", and are not the first numbers of these"
+    return Finding(
+        "problem",
+        f"Its vectors have {usual:,} dimensions, the {kind}'s {own:,}{part}{because}.",
+        f"Queries that the {kind} encodes cannot be compared with it; nothing else was tried.",
+        "Name the function that built it.",
+        "another_dimension",
+        float(usual),
+    )
 
 
 def _because(against: Against) -> str:

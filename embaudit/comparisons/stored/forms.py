@@ -7,27 +7,20 @@ vectors are rounded as the form does before they are compared, where that is kno
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from embaudit.comparisons.parity.compare import HALF, LEFT, SAME, apart
 from embaudit.comparisons.parity.forms import BYTE, SIGNED, bits_of_bytes
 from embaudit.comparisons.stored.unit import unit_float32
+from embaudit.comparisons.stored.whole_numbers import Distance, ways_to_round
 from embaudit.stores.store import Rounded
 
 # A row may be so many times as far as the median of those that are near: in half precision, rows differ by up to 3.
 SPREAD = 20
-# Fitting two numbers for each dimension takes so many rows.
-FEWEST_FITTED = 50
-FITS = 6
-# Rounding to whole numbers in another way than was tried leaves at most so many times its expectation.
-OTHER_ROUNDING = 4
-# Of the same: what numbers that lie between two whole ones, and go to the other, leave.
-FLIPPED = 0.5
 # Bits that may differ beyond what their share says, in standard deviations.
 DEVIATIONS = 4
-Distance = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -38,7 +31,7 @@ class StoredForm:
         said: as the end of "vectors are stored …"; empty for fractions of all dimensions.
         distance: (n,) 1 − cosine of the checkpoint's (n, D) vectors and the stored (n, d); NaN if one is zero.
         floor, ceiling: up to where a distance is rounding in float32, and in half precision.
-        confuses: share of rows that would pass for the row of another text: of codes that are coarse.
+        confuses: share of rows that would pass for the row of another text.
     """
 
     said: str
@@ -66,6 +59,8 @@ def form_of_index(ours: np.ndarray, stored: np.ndarray, rounded: Rounded | None 
     if not forms:
         return None
 
+    forms = [replace(form, distance=_known(form.distance)) for form in forms]
+
     def fit(form: StoredForm) -> tuple[int, float]:
         distances = form.distance(ours, stored)
         near = distances[distances <= form.ceiling]
@@ -73,7 +68,29 @@ def form_of_index(ours: np.ndarray, stored: np.ndarray, rounded: Rounded | None 
         known = near if len(near) else distances[np.isfinite(distances)]
         return len(near), -float(np.median(known)) if len(known) else -np.inf
 
-    return max(forms, key=fit)
+    best = max(forms, key=fit)
+    return replace(best, confuses=max(best.confuses, _confused(best, ours, stored)))
+
+
+def _known(distance: Distance) -> Distance:
+    """Of two vectors that are none of zeros or NaN, a form without a cosine has them unrelated: no row is left out."""
+
+    def known(ours: np.ndarray, stored: np.ndarray) -> np.ndarray:
+        found = distance(ours, stored)
+        both = np.isfinite(ours).all(axis=1) & (ours != 0).any(axis=1) & np.isfinite(stored).all(axis=1)
+        return np.where(np.isfinite(found) | ~both, found, 1.0)
+
+    return known
+
+
+def _confused(form: StoredForm, ours: np.ndarray, stored: np.ndarray) -> float:
+    """The share of rows whose vector would pass for that of another row's text."""
+    others = np.roll(ours, max(1, len(ours) // 2), axis=0)
+    distances = form.distance(others, stored)
+    # A text may stand twice: its vector is no other's.
+    distances = distances[apart(ours, others) > LEFT]
+    within = form.tolerance(form.distance(ours, stored))
+    return float((distances <= within).mean()) if len(distances) else 0.0
 
 
 def _candidates(ours: np.ndarray, stored: np.ndarray) -> Iterator[StoredForm]:
@@ -92,7 +109,9 @@ def _candidates(ours: np.ndarray, stored: np.ndarray) -> Iterator[StoredForm]:
     if values <= {0, 1} or values <= {-1, 1}:
         yield _bits(_and("as one bit for each number (binary)", cut), d, lambda stored: stored > 0)
         return
-    yield from _whole_numbers(ours[:, :d], stored, _and("as whole numbers (int8)", cut))
+    for way in ways_to_round(ours[:, :d], stored):
+        said = _and(f"as whole numbers{way.said}", cut)
+        yield StoredForm(said, way.distance, way.leaves(SAME), way.leaves(HALF))
 
 
 def _coded(ours: np.ndarray, rounded: Rounded) -> Iterator[StoredForm]:
@@ -150,54 +169,3 @@ def _bits(said: str, width: int, bits_of: Callable[[np.ndarray], np.ndarray]) ->
         return float(1 - np.cos(np.pi * min(share, 1.0)))
 
     return StoredForm(said, distance, bound(SAME), bound(HALF))
-
-
-def _whole_numbers(ours: np.ndarray, stored: np.ndarray, said: str) -> Iterator[StoredForm]:
-    """Whole numbers by one scale for all, by each row's largest number, or by a range for each dimension."""
-    d = stored.shape[1]
-    numbers = stored.astype(np.float64)
-    known = np.isfinite(ours).all(axis=1)
-    expected = d / (24 * np.square(numbers).sum(axis=1).clip(min=1.0)).mean()
-    floor, ceiling = SAME + FLIPPED * expected, HALF + OTHER_ROUNDING * expected
-    products = np.einsum("nd,nd->n", ours[known], numbers[known])
-    scale = float(np.median(products / np.square(ours[known]).sum(axis=1).clip(min=1e-30))) if known.any() else 1.0
-    for rounded in (np.rint, np.trunc):
-
-        def by_one(ours: np.ndarray, stored: np.ndarray, rounded: np.ufunc = rounded) -> np.ndarray:
-            return apart(rounded(ours[:, :d] * scale), stored)
-
-        yield StoredForm(said, by_one, floor, ceiling)
-
-    def by_row(ours: np.ndarray, stored: np.ndarray) -> np.ndarray:
-        largest = np.abs(ours[:, :d]).max(axis=1, keepdims=True).clip(min=1e-30)
-        return apart(
-            np.round(ours[:, :d] * np.abs(stored.astype(np.float64)).max(axis=1, keepdims=True) / largest), stored
-        )
-
-    yield StoredForm(f"{said} scaled by each row's largest", by_row, floor, ceiling)
-    if known.sum() >= FEWEST_FITTED:
-        yield _by_dimension(ours[known], numbers[known], said)
-
-
-def _by_dimension(ours: np.ndarray, stored: np.ndarray, said: str) -> StoredForm:
-    """Whole numbers q = a_j·x_j + b_j of dimension j, fitted to the half of the rows that they fit best."""
-    d = stored.shape[1]
-    lowest, highest = stored.min(), stored.max()
-    kept = np.arange(len(ours))
-    for _ in range(FITS):
-        x, q = ours[kept], stored[kept]
-        off = x - x.mean(axis=0)
-        slope = (off * (q - q.mean(axis=0))).sum(axis=0) / np.square(off).sum(axis=0).clip(min=1e-30)
-        shift = q.mean(axis=0) - slope * x.mean(axis=0)
-        residual = np.square(stored - ours * slope - shift).mean(axis=1)
-        kept = np.argsort(residual)[: max(FEWEST_FITTED // 2, len(ours) // 2)]
-    slope = np.where(np.abs(slope) < 1e-12, np.nan, slope)
-
-    def distance(ours: np.ndarray, stored: np.ndarray) -> np.ndarray:
-        fractions = np.nan_to_num((stored - shift) / slope)
-        # What was beyond the range is not known.
-        inside = (stored > lowest) & (stored < highest) & np.isfinite(slope)
-        return apart(np.where(inside, ours[:, :d], 0), np.where(inside, fractions, 0))
-
-    expected = float(np.nansum(1 / slope**2)) / 24 / float(np.square(ours).sum(axis=1).mean())
-    return StoredForm(f"{said} with a range for each dimension", distance, ceiling=HALF + OTHER_ROUNDING * expected)

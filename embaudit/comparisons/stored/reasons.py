@@ -3,7 +3,8 @@ checkpoint, another way to use it; or something else."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from embaudit.checkpoint import Checkpoint, TextKind
     from embaudit.comparisons.stored.against import Against
 
+# Texts of other rows that are asked of a function that may cost money; how much nearer another row's text must be.
+MOST_PAID, CLEARLY = 120, 4
 # Rows that are held against other uses of the checkpoint; more say no more and take longer.
 EXPLAINED, ROUNDS = 16, 3
 # Rows that are encoded in half precision.
@@ -31,6 +34,8 @@ ROUNDED = 64
 # Mean cosine of a stored vector's error and that of half precision: 0 for another revision; weights are rounded alike
 # on every machine, so that errors of one precision have a part in common.
 SAME_ERROR = 0.25
+# Of one row; another revision's errors stay below 3/√D.
+SAME_ERROR_OF_ONE = 0.15
 PRECISIONS = ("bfloat16", "float16")
 # Spearman's ρ of two sets of similarities, to say that texts are the same ones.
 AGREE, FEWEST = 0.4, 8
@@ -85,6 +90,10 @@ def reasons_for(
     explained = [place for reason in known for place in reason.places]
     left = np.setdiff1d(np.flatnonzero(found.differs), explained).astype(np.int64)
     rounding = ""
+    if found.is_another_dimension:
+        for name in also:
+            left = _take(reasons, left, of_other(load(name), rows, left), f"are those of {name}")
+        return _by_rows(reasons), ""
     if form is not None:
         role = role_of_rows(function)
         slight = left[found.distances[left] <= form.ceiling]
@@ -97,6 +106,7 @@ def reasons_for(
             said = (
                 f"are the checkpoint's in {name}, where the others are in {'lower' if rounding else 'full'} precision"
             )
+            slight = slight[_agreement(rows, ours, slight, load(f"dtype:{name}"), role) >= SAME_ERROR_OF_ONE]
             reasons.append(Reason(said, tuple(slight.tolist()), is_rounding=True))
             left = np.setdiff1d(left, slight)
         left = _take(
@@ -111,9 +121,8 @@ def reasons_for(
     for name in also:
         left = _take(reasons, left, of_other(load(name), rows, left), f"are those of {name}")
     if form is not None:
-        # A vector that is nearly that of the row's own text needs no other row's.
-        far = left[found.distances[left] > form.ceiling]
-        left = _take(reasons, left, *_of_neighbours(function, form, rows, far, near))
+        for places, said in _of_neighbours(function, found, left, near):
+            left = _take(reasons, left, places, said)
     for _ in range(ROUNDS):
         if not len(left) or function.checkpoint is None:
             break
@@ -123,7 +132,11 @@ def reasons_for(
         left = _take(reasons, left, places, said)
     if len(left):
         reasons.append(Reason(_nothing(rows, ours, left, found, also), tuple(left.tolist()), is_known=False))
-    return tuple(sorted(reasons, key=lambda reason: -len(reason.places))), rounding
+    return _by_rows(reasons), rounding
+
+
+def _by_rows(reasons: Sequence[Reason]) -> tuple[Reason, ...]:
+    return tuple(sorted(reasons, key=lambda reason: -len(reason.places)))
 
 
 def _take(reasons: list[Reason], left: np.ndarray, places: np.ndarray, said: str) -> np.ndarray:
@@ -143,18 +156,23 @@ def _precision(
 ) -> str:
     """The half precision whose errors these rows have; empty if none has them."""
     chosen = places[:ROUNDED]
-    width = rows.vectors.shape[1]
-    error = unit_float32(unit_float32(rows.vectors[chosen]) - unit_float32(ours[chosen][:, :width]))
     found = {}
     for name in PRECISIONS:
-        try:
-            half = encode_rows(load(f"dtype:{name}"), [rows.texts[place] or "" for place in chosen], role=role)
-        except EmbauditError:
-            continue
-        other = unit_float32(unit_float32(half[:, :width]) - unit_float32(ours[chosen][:, :width]))
-        found[name] = float(np.nanmean((error * other).sum(axis=1)))
+        with suppress(EmbauditError):
+            found[name] = float(np.nanmean(_agreement(rows, ours, chosen, load(f"dtype:{name}"), role)))
     best = max(found, key=lambda name: found[name], default="")
     return best if best and found[best] >= SAME_ERROR else ""
+
+
+def _agreement(
+    rows: SomeRows, ours: np.ndarray, places: np.ndarray, half: EmbeddingFunction, role: TextKind
+) -> np.ndarray:
+    """(n,) cosines of what stored vectors differ by with what half precision makes a difference of."""
+    width = rows.vectors.shape[1]
+    own = unit_float32(ours[places][:, :width])
+    vectors = encode_rows(half, [rows.texts[place] or "" for place in places], role=role)
+    error = unit_float32(unit_float32(rows.vectors[places]) - own)
+    return np.asarray((error * unit_float32(unit_float32(vectors[:, :width]) - own)).sum(axis=1))
 
 
 def _one_vector(rows: SomeRows, form: StoredForm, ours: np.ndarray, left: np.ndarray) -> np.ndarray:
@@ -195,34 +213,50 @@ def of_other(other: EmbeddingFunction, rows: SomeRows, left: np.ndarray, role: T
 
 def _of_neighbours(
     function: EmbeddingFunction,
-    form: StoredForm,
-    rows: SomeRows,
+    found: Against,
     left: np.ndarray,
     near: Callable[[Sequence[int]], SomeRows] | None,
-) -> tuple[np.ndarray, str]:
-    """Those of the places whose vector is that of the row before or after: texts and vectors are out of step."""
+) -> Iterator[tuple[np.ndarray, str]]:
+    """Those of the places whose vector is that of the row before, and after: texts and vectors are out of step.
+
+    A few are looked at; where any of them is, all are, as far as a function that may cost money allows.
+    """
     if near is None or not len(left):
-        return left[:0], ""
-    chosen = left[:EXPLAINED]
-    numbers = rows.numbers[chosen]
-    beside = near(sorted({int(number) + by for number in numbers for by in (-1, 1) if number + by >= 0}))
-    known = beside.with_text
-    place_of = {int(number): place for place, number in enumerate(known.numbers)}
-    if not len(known):
-        return left[:0], ""
-    vectors = encode_rows(function, [text or "" for text in known.texts])
-    best: tuple[np.ndarray, str] = left[:0], ""
+        return
+    most = len(left) if function.checkpoint is not None else MOST_PAID
     for by, which in ((-1, "before"), (1, "after")):
-        own = np.array([place for place in chosen if int(rows.numbers[place]) + by in place_of], dtype=np.int64)
-        if not len(own):
+        places = _of_shifted(function, found, left[:EXPLAINED], near, by)
+        if not len(places):
             continue
-        theirs = vectors[[place_of[int(rows.numbers[place]) + by] for place in own]]
-        places = own[form.distance(theirs, rows.vectors[own]) <= form.ceiling]
-        if len(places) > len(best[0]):
-            best = places, f"are those of the text of the row {which}: texts and vectors are out of step"
-    places, said = best
-    # Of more than were looked at, the rest is taken to be alike if nearly all are.
-    return (left, said) if len(places) >= 0.9 * len(chosen) else (places, said)
+        if len(left) > EXPLAINED:
+            places = _of_shifted(function, found, left[:most], near, by)
+        looked_at = f" ({most:,} were looked at)" if len(left) > most else ""
+        yield places, f"are those of the text of the row {which}: texts and vectors are out of step{looked_at}"
+        left = np.setdiff1d(left, places)
+
+
+def _of_shifted(
+    function: EmbeddingFunction,
+    found: Against,
+    left: np.ndarray,
+    near: Callable[[Sequence[int]], SomeRows],
+    by: int,
+) -> np.ndarray:
+    """Those of the places whose vector the function gives for the text of the row so many rows on."""
+    assert found.form is not None
+    rows = found.rows
+    beside = near([int(number) + by for number in rows.numbers[left] if number + by >= 0]).with_text
+    place_of = {int(number): place for place, number in enumerate(beside.numbers)}
+    own = np.array([place for place in left if int(rows.numbers[place]) + by in place_of], dtype=np.int64)
+    if not len(own):
+        return own
+    theirs = [beside.texts[place_of[int(rows.numbers[place]) + by]] or "" for place in own]
+    vectors, stored = encode_rows(function, theirs), rows.vectors[own]
+    # Where no row was its own, the form is told from these.
+    is_told = bool((found.compared & ~found.differs).any())
+    form = found.form if is_told else form_of_index(vectors, stored) or found.form
+    distances = form.distance(vectors, stored)
+    return own[(distances <= form.ceiling) & (distances * CLEARLY < found.distances[own])]
 
 
 def _of_other_use(checkpoint: Checkpoint, rows: SomeRows, left: np.ndarray) -> tuple[str, np.ndarray]:
@@ -248,8 +282,8 @@ def _nothing(rows: SomeRows, ours: np.ndarray, left: np.ndarray, found: Against,
         firsts, seconds = np.triu_indices(len(left[:200]), 1)
         theirs, own = unit_float32(rows.vectors[left[:200]]), unit_float32(ours[left[:200]])
         agreement = spearman((theirs @ theirs.T)[firsts, seconds], (own @ own.T)[firsts, seconds])
-    # Vectors of another dimension have no cosine with the function's.
-    far = "" if found.form is None else f" (1 − cosine {median:.2g} at the median)"
+    far = f" (1 − cosine {median:.2g} at the median)"
+    by = "revision or model" if rows.vectors.shape[1] >= found.dimension else "model"
     if agreement is not None and agreement < AGREE:
         return (
             f"are explained by nothing that was tried{far}; their similarities do not agree with the {found.kind}'s "
@@ -258,6 +292,6 @@ def _nothing(rows: SomeRows, ours: np.ndarray, left: np.ndarray, found: Against,
     if agreement is not None:
         return (
             f"are explained by nothing that was tried{far}; their similarities agree with the {found.kind}'s "
-            f"(ρ = {agreement:.2f}): the same texts by another revision or model, or texts edited since{more}"
+            f"(ρ = {agreement:.2f}): the same texts by another {by}, or texts edited since{more}"
         )
-    return f"are explained by nothing that was tried{far}: another revision or model, or other texts{more}"
+    return f"are explained by nothing that was tried{far}: another {by}, or other texts{more}"

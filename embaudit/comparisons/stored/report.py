@@ -17,7 +17,7 @@ from embaudit.comparisons.stored.embedded import Embedded
 from embaudit.comparisons.stored.embedding import read_as_embedded
 from embaudit.comparisons.stored.encode import role_of_rows
 from embaudit.comparisons.stored.every_row import ForeignRows
-from embaudit.comparisons.stored.findings import findings_against, findings_alone
+from embaudit.comparisons.stored.findings import another_dimension, findings_against, findings_alone
 from embaudit.comparisons.stored.page import stored_page
 from embaudit.comparisons.stored.reasons import Reason
 from embaudit.comparisons.stored.roles import as_rows_were_built, finding_of_role
@@ -177,7 +177,7 @@ def look_at(
                 findings.append(said)
             against, ours = measure_sample(function, sample, alone.profile.comparable, progress, index.rounded)
             known: list[Reason] = []
-            if with_explanation and against.differs.any():
+            if with_explanation and against.differs.any() and not against.is_another_dimension:
                 told = read_as_embedded(index, function, against, ours, alone.profile, progress)
                 if told is not None:
                     embedded, index, against, ours, known = told
@@ -195,7 +195,7 @@ def look_at(
             )
             against = replace(against, drawn=index.drawn)
             findings = [*findings_against(alone, against), *findings]
-            if every_row is not None and against.form is not None:
+            if every_row is not None and not against.is_another_dimension:
                 so_far = StoredReport(index, alone, function.name, against, findings=tuple(findings))
                 say(f"So far: {so_far.line} Every row comes next.")
                 found = every_row(index, against, function)
@@ -251,16 +251,7 @@ def _without_texts(index: Store, alone: Alone, function: EmbeddingFunction) -> l
     usual = alone.profile.dimension
     own = dimension_of(function)
     if usual > own:
-        return [
-            Finding(
-                "problem",
-                f"Its vectors have {usual:,} dimensions, the {function.kind}'s {own:,}.",
-                f"Queries that the {function.kind} encodes cannot be compared with it.",
-                "Name the function that built it.",
-                name="another_dimension",
-                value=float(usual),
-            )
-        ]
+        return [another_dimension(usual, own, function.kind)]
     fits = "as many as" if usual == own else "fewer than"
     if index.has_texts:
         return [

@@ -1,0 +1,228 @@
+"""What is not read is named by what it is, with the line that exports it; and what looks like it and is read."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import struct
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from engine_rows import GONE, KEPT, ROWS, TEXTS
+
+from embaudit.errors import EmbauditError
+from embaudit.stores.milvus_file import row_of
+from embaudit.stores.opened import open_store
+from embaudit.stores.place import AskedRows
+
+D = 24
+VECTORS = np.random.default_rng(0).normal(size=(ROWS, D)).astype(np.float32)
+
+
+def _file(name: str, content: bytes) -> Callable[[Path], str]:
+    def write(folder: Path) -> str:
+        (folder / name).write_bytes(content)
+        return str(folder / name)
+
+    return write
+
+
+def _folder(**contents: bytes) -> Callable[[Path], str]:
+    def write(folder: Path) -> str:
+        for name, content in contents.items():
+            (folder / name.replace("__", ".")).write_bytes(content)
+        return str(folder)
+
+    return write
+
+
+def _zip(name: str) -> Callable[[Path], str]:
+    def write(folder: Path) -> str:
+        with zipfile.ZipFile(folder / name, "w") as file:
+            file.writestr("a.txt", "a")
+        return str(folder / name)
+
+    return write
+
+
+def _newer_duckdb(folder: Path) -> str:
+    import duckdb
+
+    file = folder / "rows.duckdb"
+    with duckdb.connect(str(file)) as connection:
+        connection.execute("CREATE TABLE docs (text VARCHAR, v FLOAT[2])")
+    content = bytearray(file.read_bytes())
+    # The version of what is written, behind the magic bytes; and the checksum of the block, over its words of 8 bytes.
+    content[12:20] = struct.pack("<Q", 999)
+    checksum = 5381
+    for (word,) in struct.iter_unpack("<Q", content[8:4096]):
+        checksum ^= word * 0xBF58476D1CE4E5B9 & (1 << 64) - 1
+    content[:8] = struct.pack("<Q", checksum)
+    file.write_bytes(bytes(content))
+    return str(file)
+
+
+BSON = struct.pack("<i", 22) + b"\x07_id\x00" + bytes(12) + b"\x00"
+UNREAD: dict[str, tuple[Callable[[Path], str], str]] = {
+    "usearch": (_file("v.usearch", b"\x01" * 99), r"is an index of usearch.*Index\.restore\('.*v\.usearch'\)"),
+    "annoy": (_file("v.ann", b"\x01" * 99), r"is an index of Annoy.*AnnoyIndex"),
+    "bson": (_file("docs.bson", BSON), r"is a dump of MongoDB.*bsondump"),
+    "bson by content": (_file("docs.dump", BSON), r"is a dump of MongoDB"),
+    "avro": (_file("docs.avro", b"Obj\x01" + bytes(40)), r"a file of Avro.*fastavro"),
+    "xlsx": (_zip("docs.xlsx"), r"is a spreadsheet.*read_excel"),
+    "zip": (_zip("docs.zip"), r"is an archive.*Unpack it"),
+    "tar.gz": (_file("index.tar.gz", b"\x1f\x8b\x08" + bytes(40)), r"is an archive"),
+    "pg_dump": (_file("dump.sql", b"--\n-- PostgreSQL database dump\n--\n"), r"is a dump of PostgreSQL.*psql"),
+    "pg_dump -Fc": (_file("dump.bin", b"PGDMP" + bytes(40)), r"is a dump of PostgreSQL.*pg_restore"),
+    ".dump": (_file("dump.sql", b"PRAGMA foreign_keys=OFF;\nBEGIN TRANSACTION;\n"), r"is a dump of SQLite"),
+    "mysqldump": (_file("dump.sql", b"-- MySQL dump 10.13\n"), r"is a dump of MySQL"),
+    "sql": (_file("rows.sql", b"INSERT INTO docs VALUES (1);"), r"is a script of SQL"),
+    "redis": (_file("dump.rdb", b"REDIS0011" + bytes(40)), r"is a dump of Redis"),
+    "zarr": (_folder(__zarray=b"{}"), r"is a store of Zarr.*zarr\.open"),
+    "txtai": (_folder(config=b"x", embeddings=b"x", documents=b"x"), r"is an index of txtai.*--texts texts\.csv"),
+    "checkpoint": (_folder(config__json=b"{}", model__safetensors=b""), r"is a checkpoint, not a store"),
+    "GGUF": (_file("m.gguf", b"GGUF" + bytes(40)), r"is a checkpoint in GGUF"),
+    "LFS": (_file("v.faiss2", b"version https://git-lfs.github.com/spec/v1\n"), r"a pointer of Git LFS.*git lfs pull"),
+    "HTML": (_file("v.bin", b"<!DOCTYPE html><html>"), r"is a web page"),
+    "word2vec": (_file("w.bin", b"2 3\na " + struct.pack("<3f", 0.1, 0.2, 0.3)), r"word2vec's binary form.*gensim"),
+    "nothing": (_file("v.bin", b""), r"it is empty"),
+    "something": (
+        _file("v.xyz", b"what is this"),
+        r"is no store of vectors that is read\. It begins with b'what is this'",
+    ),
+    "two files": (_folder(a__json=b"[]", b__csv=b"text"), r"a\.json, .*b\.csv.*embaudit vectors .*a\.json"),
+    "DuckDB": (_newer_duckdb, r"written by another DuckDB than the [\d.]+ here.*pip install -U duckdb"),
+}
+
+
+@pytest.mark.parametrize("kind", UNREAD)
+def test_what_is_not_read_is_named_with_the_line_that_exports_it(kind: str, tmp_path: Path) -> None:
+    write, said = UNREAD[kind]
+    with pytest.raises(EmbauditError, match=f"(?s){said}") as raised:
+        open_store(write(tmp_path))
+    assert len(str(raised.value)) < 700
+
+
+def test_a_folder_with_one_file_is_that_file(tmp_path: Path) -> None:
+    """As Vectra's, whose index.json has the items."""
+    items = [
+        {"id": str(row), "metadata": {"text": text}, "vector": vector, "norm": 1}
+        for row, (text, vector) in enumerate(zip(TEXTS, VECTORS.tolist(), strict=True))
+    ]
+    (tmp_path / "index.json").write_text(json.dumps({"version": 1, "metadata_config": {}, "items": items}))
+    (tmp_path / "notes.md").write_text("of other things")
+    (batch,) = open_store(tmp_path).batches()
+    assert (batch.rows, batch.texts) == (ROWS, TEXTS)
+
+
+def test_orc_is_read(tmp_path: Path) -> None:
+    from pyarrow import orc
+
+    orc.write_table(pa.table({"text": TEXTS, "v": VECTORS.tolist()}), tmp_path / "rows.orc")
+    batches = list(open_store(tmp_path / "rows.orc").batches())
+    assert [text for batch in batches for text in batch.texts or ()] == TEXTS
+    np.testing.assert_allclose(np.concatenate([batch.vectors[D][1] for batch in batches]), VECTORS, atol=1e-6)
+
+
+@pytest.mark.parametrize("header", [True, False])
+@pytest.mark.parametrize("name", ["words.vec", "words.txt"])
+def test_word_vectors_are_read(name: str, header: bool, tmp_path: Path) -> None:
+    words = [f"word{row}" if row % 9 else f"two words{row}" for row in range(1, ROWS + 1)]
+    lines = [" ".join([word, *map(str, vector)]) for word, vector in zip(words, VECTORS.tolist(), strict=True)]
+    (tmp_path / name).write_text("\n".join([f"{ROWS} {D}", *lines] if header else lines), encoding="utf-8")
+    (batch,) = open_store(tmp_path / name).batches()
+    assert batch.texts == words
+    np.testing.assert_allclose(batch.vectors[D][1], VECTORS, atol=1e-6)
+
+
+def test_a_file_of_texts_is_none_of_word_vectors(tmp_path: Path) -> None:
+    np.save(tmp_path / "v.npy", VECTORS)
+    (tmp_path / "t.txt").write_text("\n".join(TEXTS), encoding="utf-8")
+    (batch,) = open_store(tmp_path / "v.npy", AskedRows(texts=tmp_path / "t.txt")).batches()
+    assert batch.texts == TEXTS
+
+
+def test_an_index_of_hnswlib_is_read_without_what_was_deleted(tmp_path: Path) -> None:
+    """In the layout of HierarchicalNSW::saveIndex; its links are of no account here."""
+    links = 8
+    vector, number = 4 * links + 4, 4 * links + 4 + 4 * D
+    header = struct.pack("<6QiI3QdQ", 0, 500, ROWS, number + 8, number, vector, 0, 0, 4, links, 4, 0.72, 50)
+    blocks = [
+        bytes([links, 0, row in GONE, 0]) + bytes(4 * links) + VECTORS[row].tobytes() + struct.pack("<Q", 1_000 + row)
+        for row in range(ROWS)
+    ]
+    (tmp_path / "index.bin").write_bytes(header + b"".join(blocks) + bytes(4 * ROWS))
+    store = open_store(tmp_path / "index.bin")
+    (batch,) = store.batches()
+    assert (store.kind, store.rows, batch.ids) == ("hnswlib", len(KEPT), [1_000 + row for row in KEPT])
+    np.testing.assert_array_equal(batch.vectors[D][1], VECTORS[KEPT])
+    (tmp_path / "short.bin").write_bytes(header + b"".join(blocks[:9]))
+    with pytest.raises(EmbauditError, match="is no store of vectors"):
+        open_store(tmp_path / "short.bin")
+
+
+def _field(number: int, value: bytes | int) -> bytes:
+    """Of a protobuf message."""
+    if isinstance(value, int):
+        return _whole(number << 3) + _whole(value)
+    return _whole(number << 3 | 2) + _whole(len(value)) + value
+
+
+def _whole(value: int) -> bytes:
+    value &= (1 << 64) - 1
+    found = b""
+    while value > 127:
+        found, value = found + bytes([value & 127 | 128]), value >> 7
+    return found + bytes([value])
+
+
+def _of_row(row: int) -> bytes:
+    vector = _field(1, D) + _field(2, _field(1, VECTORS[row].tobytes()))
+    text = json.dumps({"text": TEXTS[row], "source": f"s{row}"}).encode()
+    own = [
+        _field(1, 5) + _field(2, b"id") + _field(3, _field(3, _field(1, _whole(row - 5)))),
+        _field(1, 101) + _field(2, b"vector") + _field(4, vector),
+        _field(1, 10) + _field(2, b"score") + _field(3, _field(4, _field(1, struct.pack("<f", 0.5)))),
+        _field(1, 21) + _field(2, b"title") + _field(3, _field(6, _field(1, b"a title"))),
+        _field(1, 23) + _field(2, b"$meta") + _field(3, _field(9, _field(1, text))),
+        _field(1, 5) + _field(2, b"RowID") + _field(3, _field(3, _field(1, _whole(9)))),
+    ]
+    return b"".join(_field(1, one) for one in own) + _field(2, 1)
+
+
+def test_a_file_of_an_older_milvus_lite_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "milvus_demo.db"
+    with sqlite3.connect(file) as connection:
+        connection.execute(
+            "CREATE TABLE collection_meta (id INTEGER PRIMARY KEY, collection_name VARCHAR(1024), "
+            "meta_type VARCHAR(1024), blob_field BLOB, string_field VARCHAR(1024))"
+        )
+        pair = _field(5, _field(1, b"metric_type") + _field(2, b"COSINE"))
+        for name in ("docs", "empty"):
+            connection.execute(f'CREATE TABLE "{name}" (id INTEGER PRIMARY KEY, milvus_id VARCHAR(1024), data BLOB)')
+            told = [(name, "schema", b"", "id"), (name, "index", _field(1, 101) + pair, "vector")]
+            insert = (
+                "INSERT INTO collection_meta (collection_name, meta_type, blob_field, string_field) VALUES (?, ?, ?, ?)"
+            )
+            connection.executemany(insert, told)
+        rows = [(str(row), _of_row(row)) for row in range(ROWS)]
+        connection.executemany("INSERT INTO docs (milvus_id, data) VALUES (?, ?)", rows)
+    connection.close()
+    with pytest.raises(EmbauditError, match="has 2 collections: docs, empty"):
+        open_store(file)
+    store = open_store(file, AskedRows(part="docs"))
+    (batch,) = store.batches(["source"])
+    assert (store.metric, store.rows, batch.texts, batch.fields["source"][3]) == ("cosine", ROWS, TEXTS, "s3")
+    assert batch.ids == [row - 5 for row in range(ROWS)]
+    np.testing.assert_array_equal(batch.vectors[D][1], VECTORS)
+    found = row_of(_of_row(7))
+    assert (found["score"], found["title"]) == (0.5, "a title")
+    with sqlite3.connect(file) as connection:
+        connection.execute("UPDATE docs SET data = ? WHERE id = 9", (b"\x0a\xff",))
+    connection.close()
+    with pytest.raises(EmbauditError, match="row 9 of docs is no message of Milvus's"):
+        list(open_store(file, AskedRows(part="docs")).batches())
