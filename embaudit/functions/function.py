@@ -31,7 +31,7 @@ IN_ORDER: tuple[TextKind, ...] = ("text", *AS_SUCH)
 # What a wrapper has from the function that it wraps.
 FACTS = (
     *("name", "kind", "interface", "dimension", "similarity", "limit", "identity", "checkpoint", "why_closed"),
-    *("takes_roles", "tells_roles_apart", "may_depend_on_asking", "takes_many_at_once"),
+    *("takes_roles", "takes_plain_texts", "tells_roles_apart", "may_depend_on_asking", "takes_many_at_once"),
 )
 
 
@@ -51,6 +51,7 @@ class EmbeddingFunction(ABC):
         identity: of its content; empty if it may change behind its name.
         checkpoint: its inside; None if that cannot be looked at.
         takes_roles: whether it can be asked for a query or a document as such.
+        takes_plain_texts: whether it has a way for texts that are neither; if not, they are asked for as documents.
         tells_roles_apart: whether a query's vector may differ from a document's of the same text.
         may_depend_on_asking: whether a text's vector may depend on what else is asked, and how.
         takes_many_at_once: whether several requests may be on their way.
@@ -69,6 +70,7 @@ class EmbeddingFunction(ABC):
     identity: str = ""
     checkpoint: Checkpoint | None = None
     takes_roles: bool = False
+    takes_plain_texts: bool = True
     tells_roles_apart: bool = False
     may_depend_on_asking: bool = True
     takes_many_at_once: bool = True

@@ -103,10 +103,14 @@ def _difference(
         plainly = None if explanation is None else explanation.sentences
         alone = {role: one for role, one in in_roles.items() if one.sentences != plainly}
         because = "".join(_because(one, f"Asked for {asked_for(role)}, ") for role, one in alone.items())
+        right = [asked_for(kind.kind) for kind in compared if kind.kind in ROLES and kind not in apart]
+        if explanation is not None and right and has_one_dimension:
+            because += f". Asked for {' or '.join(right)}, it gives what the {known} gives"
+        is_all = not because
         not_tried = dict.fromkeys(filter(None, map(_not_tried, (explanation, *alone.values()))))
         yield Finding(
             "problem",
-            f"{_how_apart(apart, compared, dimensions, known)}{_because(explanation)}{because}.",
+            f"{_how_apart(apart, compared, dimensions, known)}{_because(explanation, is_all=is_all)}{because}.",
             meaning,
             f"{advice}{''.join(not_tried)}",
             "another_function",
@@ -135,11 +139,12 @@ def asked_for(role: str) -> str:
     return role.removeprefix("as ")
 
 
-def _because(explanation: Explanation | None, where: str = "") -> str:
+def _because(explanation: Explanation | None, where: str = "", *, is_all: bool = False) -> str:
     """The explanation as further sentences, without the last full stop; empty if none was looked for.
 
     Args:
-        where: of which texts it is, as the beginning of a sentence; empty for all.
+        where: of which texts it is, as the beginning of a sentence; empty for all but those that are asked for as such.
+        is_all: whether it explains every text.
     """
     if explanation is None:
         return ""
@@ -150,8 +155,9 @@ def _because(explanation: Explanation | None, where: str = "") -> str:
     because = "; it ".join(explanation.sentences)
     if explanation.is_complete:
         rounded = ", no more than half precision rounds" if explanation.is_rounded else ""
+        whose = "its" if is_all else "those"
         return (
-            f". {it} {because}: so used, the checkpoint gives its vectors (1 − cosine at most "
+            f". {it} {because}: so used, the checkpoint gives {whose} vectors (1 − cosine at most "
             f"{explanation.worst:.1e}{rounded})"
         )
     rest = {kind: value for kind, value in explanation.left.items() if value > LEFT}

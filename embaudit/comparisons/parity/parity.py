@@ -20,6 +20,7 @@ from embaudit.comparisons.report import Report
 from embaudit.document import Page
 from embaudit.errors import EmbauditError, one_line
 from embaudit.finding import Finding, Level
+from embaudit.functions.as_documents import taken_alike
 from embaudit.functions.function import Answers, EmbeddingFunction, roles_to_compare
 from embaudit.sentences import within
 
@@ -146,10 +147,11 @@ def compare_with(
     # A passport is verified with what else is here, and without torch.
     from embaudit.comparisons.parity.corpora import compare_on
     from embaudit.comparisons.parity.explain import explain
-    from embaudit.comparisons.parity.roles import explain_roles, told_by_one
+    from embaudit.comparisons.parity.roles import explain_roles, left_on_fresh_texts, told_by_one
 
     start = time.monotonic()
     known, other = (second, first) if first.checkpoint is None and second.checkpoint is not None else (first, second)
+    known, other = taken_alike(known, other)
     checkpoint = known.checkpoint
     roles = roles_to_compare(known, other)
     texts = texts_by_kind(checkpoint, roles=roles)
@@ -176,6 +178,10 @@ def compare_with(
     explanation: Explanation | None = None
     in_roles: dict[str, Explanation] = {}
     failed: tuple[Finding, ...] = ()
+
+    def ask(some: Sequence[str], role: TextKind) -> np.ndarray:
+        return _asked_as(other, some, role, dimensions[1], 1).vectors
+
     # What is another vector the next time is not explained by one reading.
     is_steady = all(one.is_repeatable for one in asked)
     if with_explanation and checkpoint is not None and is_different and dimensions[1] and is_steady:
@@ -185,8 +191,9 @@ def compare_with(
             vectors = {kind: answers.vectors for kind, answers in theirs.items()}
             if not apart or any(kind.kind in plainly for kind in apart):
                 explanation = explain(checkpoint, plainly, {kind: vectors[kind] for kind in plainly})
+                explanation = left_on_fresh_texts(explanation, ask)
             differing = apart if dimensions[0] == dimensions[1] else kinds
-            in_roles = explain_roles(checkpoint, texts, differing, vectors, explanation)
+            in_roles = explain_roles(checkpoint, texts, differing, vectors, explanation, ask)
         except Exception as error:  # a model of a stranger, used as nobody uses it, may raise anything
             reason = f"The search for the reason failed: {one_line(error)}"
             failed = (Finding("not measured", reason, advice="Report it, with the names of both.", name="explanation"),)

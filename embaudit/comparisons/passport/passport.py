@@ -18,6 +18,7 @@ FORMAT: Final = "embaudit passport"
 # Increased when a key changes its meaning or goes. A reader skips keys that it does not know.
 VERSION: Final = 1
 CHECKSUM = "checksum"
+AS_DOCUMENTS = "as documents"
 
 
 class PassportPart(BaseModel):
@@ -125,6 +126,24 @@ class Passport(PassportPart):
     def without(self, kinds: Collection[str]) -> Passport:
         """The passport without the canaries of some kinds."""
         return self.model_copy(update={"canaries": tuple(one for one in self.canaries if one.kind not in kinds)})
+
+    @property
+    def takes_texts_as_documents(self) -> bool:
+        """Whether every text that is a canary as a document, too, has the same vector so."""
+        known = {one.text: one.vector for one in self.canaries if one.kind not in ROLES}
+        documents = [one for one in self.canaries if one.kind == AS_DOCUMENTS and one.text in known]
+        return bool(documents) and all(one.vector == known[one.text] for one in documents)
+
+    def of_documents(self) -> Passport:
+        """The passport with documents in place of texts that are neither query nor document, by their own kinds."""
+        kinds = {one.text: one.kind for one in self.canaries if one.kind not in ROLES}
+        documents = [
+            one.model_copy(update={"kind": kinds[one.text]})
+            for one in self.canaries
+            if one.kind == AS_DOCUMENTS and one.text in kinds
+        ]
+        others = [one for one in self.canaries if one.kind in ROLES and one.kind != AS_DOCUMENTS]
+        return self.model_copy(update={"canaries": (*documents, *others)})
 
     @property
     def has_roles(self) -> bool:

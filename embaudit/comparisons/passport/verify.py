@@ -79,7 +79,8 @@ def verify_with(passport: Passport, other: EmbeddingFunction) -> PassportReport:
         EmbauditError: if it gives no vectors at all.
     """
     start = time.monotonic()
-    made, passport = passport, comparable(passport, other)
+    made = passport
+    passport, other = comparable(passport, other)
     theirs, asked = _asked(passport, other)
     kinds = _compared(passport, theirs)
     dimensions = passport.reading.dimension, next(iter(theirs.values())).vectors.shape[1]
