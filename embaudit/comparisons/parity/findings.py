@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from embaudit.comparisons.parity.apart import farthest, is_apart, moved
-from embaudit.comparisons.parity.asking import AskedOtherwise
+from embaudit.comparisons.parity.asking import AGAIN, AskedOtherwise
 from embaudit.comparisons.parity.compare import (
     LEFT,
     SAME,
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 # The rule of a difference that is no more than rounding.
 ROUNDED = "precision"
+# The rule of what was not measured of a function that changes while it is asked.
+UNSTEADY = "unsteady"
 # What another function means, and what to do.
 OF_A_CHECKPOINT = (
     "What was audited is not what is served: scores and cut-offs of the audit do not hold for it.",
@@ -59,6 +61,16 @@ def findings_of(
     """
     # Where the same text gets another vector the next time, nothing else can be explained.
     yield from (finding_of_asking(one) for one in asked if not one.is_repeatable)
+    if any(not one.is_repeatable and one.how == AGAIN for one in asked):
+        yield Finding(
+            "not measured",
+            f"Whether it is the same function was not measured: {len(kinds)} kinds of text, batches and all else rest "
+            "on vectors that do not stay.",
+            advice="Look first at why the same text gets another vector.",
+            name=UNSTEADY,
+        )
+        yield from no_vector(kinds, known)
+        return
     yield from _difference(kinds, dimensions, explanation, known, in_roles or {})
     if dimensions[0] == dimensions[1]:
         yield from not_finite(kinds)
@@ -178,6 +190,16 @@ def finding_of_asking(asked: AskedOtherwise) -> Finding:
     """Whether a text asked in some way gets the vector that it gets alone."""
     difference = asked.difference
     name = f"asked_{asked.how.split()[-1]}"
+    if asked.how == AGAIN and asked.cause and not asked.is_repeatable:
+        return Finding(
+            "problem",
+            f"The same texts get other vectors {asked.cause} (1 − cosine up to {difference.worst:.2g}, for "
+            f"{quoted(difference.worst_text)}, asked a second time).",
+            "What is stored depends on when it was asked for.",
+            asked.advice,
+            name=name,
+            value=difference.worst,
+        )
     because = f" It {asked.cause}." if asked.cause else ""
     if difference.failures:
         place, reason = next(iter(difference.failures.items()))

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from embaudit.comparisons.parity.apart import moved
-from embaudit.comparisons.parity.asking import AskedOtherwise, ask_as, ask_otherwise
+from embaudit.comparisons.parity.asking import AGAIN, AskedOtherwise, ask_as, ask_otherwise, still_the_same
 from embaudit.comparisons.parity.compare import KindDifference, compare_kind, rounding_of
 from embaudit.comparisons.parity.findings import ROUNDED, asked_for, findings_of
 from embaudit.comparisons.parity.page import parity_page
+from embaudit.comparisons.parity.steady import requests_of
 from embaudit.comparisons.parity.texts import ROLES, texts_by_kind
 from embaudit.comparisons.parity.without_vector import no_vector_of_first
 from embaudit.comparisons.report import Report
@@ -156,7 +157,12 @@ def compare_with(
     roles = roles_to_compare(known, other)
     texts = texts_by_kind(checkpoint, roles=roles)
     progress("texts of every kind")
+    before = known.requests, other.requests
     ours, theirs = asked_alone(known, texts), asked_alone(other, texts)
+    logs = [
+        requests_of(texts, answers, first + 1, function.requests - first) if function.may_depend_on_asking else []
+        for function, answers, first in zip((known, other), (ours, theirs), before, strict=True)
+    ]
     dimensions = tuple(found["plain"].vectors.shape[1] for found in (ours, theirs))
     kinds = tuple(
         compare_kind(kind, some, ours[kind].vectors, theirs[kind].vectors, theirs[kind].failures)
@@ -167,7 +173,7 @@ def compare_with(
         progress("the same texts in other ways")
         batch, alone = _batch(texts, theirs)
         rounding = rounding_of([kind for kind in kinds if kind.kind not in ROLES])
-        asked = tuple(ask_otherwise(other, checkpoint, batch, alone, rounding)) if batch else ()
+        asked = tuple(ask_otherwise(other, checkpoint, batch, alone, rounding, logs[1])) if batch else ()
         for kind in kinds:
             if kind.kind in ROLES and other.alike(ROLES[kind.kind]) != "text":
                 asked += tuple(
@@ -200,6 +206,12 @@ def compare_with(
     one_tells = tuple(told_by_one(known, other, [_by_text(texts, answers) for answers in (ours, theirs)]))
     progress("pairs and queries")
     corpora = tuple(compare_on(material, known, other))
+    if is_steady:
+        ended = [still_the_same(function, log) for function, log in zip((known, other), logs, strict=True)]
+        asked += tuple(one for one in ended if one is not None)
+    if any(one.how == AGAIN and not one.is_repeatable for one in asked):
+        # What was found rests on vectors that do not stay.
+        explanation, in_roles, corpora = None, {}, ()
     return ParityReport(
         checkpoint=known.name,
         checkpoint_id=known.identity,

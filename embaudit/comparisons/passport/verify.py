@@ -14,7 +14,15 @@ from typing import Any
 import numpy as np
 
 from embaudit.comparisons.parity.apart import is_apart, is_rounding, moved
-from embaudit.comparisons.parity.asking import AGAIN, AskedOtherwise, ask_for_base64, ask_in_a_batch, held_to_alone
+from embaudit.comparisons.parity.asking import (
+    AGAIN,
+    AskedOtherwise,
+    ask_for_base64,
+    ask_in_a_batch,
+    confirmed,
+    held_to_alone,
+    still_the_same,
+)
 from embaudit.comparisons.parity.compare import (
     HALF,
     LEFT,
@@ -28,6 +36,7 @@ from embaudit.comparisons.parity.compare import (
 from embaudit.comparisons.parity.findings import findings_of
 from embaudit.comparisons.parity.forms import forms_of
 from embaudit.comparisons.parity.parity import ParityReport, asked_alone
+from embaudit.comparisons.parity.steady import Control, requests_of
 from embaudit.comparisons.parity.texts import ROLES
 from embaudit.comparisons.passport.page import passport_page
 from embaudit.comparisons.passport.passport import Passport
@@ -120,18 +129,38 @@ def _asked(passport: Passport, other: EmbeddingFunction) -> tuple[dict[str, Answ
     asked: list[AskedOtherwise] = []
     theirs = asked_alone(other, texts, at_once=AT_ONCE)
     kinds = _compared(passport, theirs)
+    log = requests_of(texts, theirs, 0, -1)
     if any(_is_off(kind) for kind in kinds) and not is_rounding(kinds):
+        first = other.requests
         together, theirs = _every(theirs), asked_alone(other, texts)
         every, kinds = [canary.text for some in passport.kinds.values() for canary in some], _compared(passport, theirs)
+        log = requests_of(texts, theirs, first + 1, other.requests - first)
         # What is asked one after the other was asked a second time.
         how = TOGETHER if other.takes_many_at_once else AGAIN
-        asked.append(AskedOtherwise(how, _held(every, _every(theirs), together), rounding=rounding_of(kinds)))
+        held = AskedOtherwise(how, _held(every, _every(theirs), together), rounding=rounding_of(kinds))
+        moved = still_the_same(other, log) if held.is_off else None
+        if moved is not None:
+            return theirs, [moved]
+        if held.is_off and other.takes_many_at_once:
+            # What was asked for together is asked so once more: it may have been another model then.
+            beside = asked_alone(other, texts, at_once=AT_ONCE)
+            if not _held(every, _every(theirs), _every(beside)).worst > HALF:
+                held = replace(held, how=AGAIN, cause="after the first requests")
+        asked.append(held)
+        if not held.is_repeatable:
+            return theirs, asked
     batch = _batch(passport, theirs)
     if batch:
         some, alone, rounding = list(batch), np.array(list(batch.values())), rounding_of(kinds)
-        asked.append(ask_in_a_batch(other, some, alone, rounding=rounding))
-        asked += ask_for_base64(other, some[:IN_BASE64], alone[:IN_BASE64], rounding)
-    return theirs, asked
+        control = Control(other, log, rounding)
+        for way in (
+            lambda: ask_in_a_batch(other, some, alone, rounding=rounding),
+            lambda: next(ask_for_base64(other, some[:IN_BASE64], alone[:IN_BASE64], rounding), None),
+        ):
+            found = confirmed(way, control)
+            asked += [] if found is None else [found]
+    moved = still_the_same(other, log)
+    return theirs, [moved] if moved is not None else asked
 
 
 def _held(texts: Sequence[str], alone: Answers, together: Answers) -> KindDifference:
