@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from embaudit.checking.check import CheckReport
-from embaudit.comparisons.parity.asking import ask_as, ask_otherwise, still_the_same
+from embaudit.comparisons.parity.asking import ask_as, ask_otherwise, confirmed, still_the_same
+from embaudit.comparisons.parity.compare import HALF
 from embaudit.comparisons.parity.findings import UNSTEADY, asked_for, finding_of_asking
 from embaudit.comparisons.parity.parity import asked_alone
-from embaudit.comparisons.parity.steady import Request, requests_of
+from embaudit.comparisons.parity.ranges import ask_many_at_once
+from embaudit.comparisons.parity.steady import Control, Request, requests_of
 from embaudit.comparisons.parity.texts import ROLES
 from embaudit.comparisons.served.limit import limit_findings
 from embaudit.comparisons.served.numbers import MAY_HAVE_NONE, hard_texts, number_findings
@@ -161,6 +163,10 @@ def _one_function(function: EmbeddingFunction, texts: Sequence[str], alone: Answ
     # Texts of all kinds and lengths.
     places = places[:: max(1, len(places) // 24)]
     ways = list(ask_otherwise(function, None, [texts[place] for place in places], alone.vectors[places], log=log))
+    if not any(one.is_off for one in ways):
+        some, rows = [texts[place] for place in places], alone.vectors[places]
+        many = confirmed(lambda: ask_many_at_once(function, some, rows, HALF), Control(function, log))
+        ways += [] if many is None else [many]
     unsteady = next((one for one in ways if not one.is_repeatable), None)
     if unsteady is not None:
         return replace(finding_of_asking(unsteady), name=UNSTEADY)

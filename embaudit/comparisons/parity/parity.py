@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from embaudit.comparisons.parity.apart import moved
-from embaudit.comparisons.parity.asking import AGAIN, AskedOtherwise, ask_as, ask_otherwise, still_the_same
+from embaudit.comparisons.parity.asking import AGAIN, AskedOtherwise, ask_as, ask_otherwise, confirmed, still_the_same
 from embaudit.comparisons.parity.compare import KindDifference, compare_kind, rounding_of
 from embaudit.comparisons.parity.findings import ROUNDED, asked_for, findings_of
 from embaudit.comparisons.parity.page import parity_page
-from embaudit.comparisons.parity.steady import requests_of
+from embaudit.comparisons.parity.steady import Control, requests_of
 from embaudit.comparisons.parity.texts import ROLES, texts_by_kind
 from embaudit.comparisons.parity.without_vector import no_vector_of_first
 from embaudit.comparisons.report import Report
@@ -48,6 +48,7 @@ class ParityReport(Report):
         explanation: of texts that are asked for as nothing in particular; None if there is nothing to explain.
         in_roles: of those that are asked for as queries, or as documents.
         corpora: what both make of pairs and queries.
+        reach: up to where it was tried, as the end of "the same function"; empty if that is all that is declared.
     """
 
     levels: ClassVar[Mapping[str, Level]] = {
@@ -68,6 +69,7 @@ class ParityReport(Report):
     dimensions: tuple[int, int] = (0, 0)
     seconds: float = 0.0
     requests: int = 0
+    reach: str = field(default="", kw_only=True)
     findings: tuple[Finding, ...] = ()
 
     @property
@@ -85,7 +87,7 @@ class ParityReport(Report):
         if self.verdict == "the same function":
             looks = sum(finding.level == "look" for finding in self.findings)
             more = f"; look at {looks} thing{'s' if looks > 1 else ''}" if looks else ""
-            return f"The same function{' in lower precision' if self.is_rounded else ''}{more}."
+            return f"The same function{' in lower precision' if self.is_rounded else ''}{self.reach}{more}."
         cause = next(finding for finding in self.by_level() if finding.level == "problem")
         return f"Another function: {within(cause.sentence)}"
 
@@ -117,6 +119,7 @@ class ParityReport(Report):
             "other": self.other,
             "verdict": self.verdict,
             "line": self.line,
+            "reach": self.reach.strip(),
             "dimensions": list(self.dimensions),
             "explanation": None if self.explanation is None else self.explanation.as_json(),
             "in_roles": {role: one.as_json() for role, one in self.in_roles.items()},
@@ -148,6 +151,7 @@ def compare_with(
     # A passport is verified with what else is here, and without torch.
     from embaudit.comparisons.parity.corpora import compare_on
     from embaudit.comparisons.parity.explain import explain
+    from embaudit.comparisons.parity.ranges import Reach, ask_many_at_once, try_long_texts
     from embaudit.comparisons.parity.roles import explain_roles, left_on_fresh_texts, told_by_one
 
     start = time.monotonic()
@@ -174,6 +178,10 @@ def compare_with(
         batch, alone = _batch(texts, theirs)
         rounding = rounding_of([kind for kind in kinds if kind.kind not in ROLES])
         asked = tuple(ask_otherwise(other, checkpoint, batch, alone, rounding, logs[1])) if batch else ()
+        if asked and not any(one.is_off for one in asked):
+            control = Control(other, logs[1], rounding)
+            many = confirmed(lambda: ask_many_at_once(other, batch, alone, rounding), control)
+            asked += () if many is None else (many,)
         for kind in kinds:
             if kind.kind in ROLES and other.alike(ROLES[kind.kind]) != "text":
                 asked += tuple(
@@ -203,6 +211,10 @@ def compare_with(
         except Exception as error:  # a model of a stranger, used as nobody uses it, may raise anything
             reason = f"The search for the reason failed: {one_line(error)}"
             failed = (Finding("not measured", reason, advice="Report it, with the names of both.", name="explanation"),)
+    reach, long = Reach(), list[Finding]()
+    if checkpoint is not None and not is_different and is_steady:
+        progress("texts up to the declared limit")
+        reach, long = try_long_texts(checkpoint, other, is_asked=other.may_depend_on_asking)
     one_tells = tuple(told_by_one(known, other, [_by_text(texts, answers) for answers in (ours, theirs)]))
     progress("pairs and queries")
     corpora = tuple(compare_on(material, known, other))
@@ -223,9 +235,11 @@ def compare_with(
         in_roles=in_roles,
         corpora=corpora,
         dimensions=(dimensions[0], dimensions[1]),
+        reach=reach.said,
         findings=(
             *findings_of(kinds, (dimensions[0], dimensions[1]), explanation, asked, known.kind, in_roles),
             *(no_vector_of_first(kinds, ours, theirs, known.name) if checkpoint is None else ()),
+            *long,
             *one_tells,
             *failed,
         ),

@@ -114,6 +114,7 @@ def verify_with(passport: Passport, other: EmbeddingFunction) -> PassportReport:
         ),
         passport=passport,
         differing=tuple(_differing(kinds, dimensions)),
+        reach=_reach(passport),
         probable=probable,
     )
 
@@ -217,6 +218,15 @@ def _batch(passport: Passport, theirs: Mapping[str, Answers]) -> dict[str, np.nd
             longest = max(short, key=lambda place: some[place].tokens)
             chosen[some[longest].text] = vectors[longest]
     return chosen
+
+
+def _reach(passport: Passport) -> str:
+    """Up to where the canaries reach, as the end of "the same function"; empty if that is all that is declared."""
+    longest = max(canary.tokens for canary in passport.canaries)
+    declared = passport.reading.max_length
+    is_known = bool(passport.checkpoint.weights_sha256)
+    is_all = declared is not None and longest >= declared
+    return "" if is_all or not is_known else f" for texts of up to {longest:,} tokens, the passport's longest"
 
 
 def _differing(kinds: Sequence[KindDifference], dimensions: tuple[int, int]) -> list[str]:
