@@ -15,13 +15,14 @@ from embaudit.comparisons.parity.compare import HALF
 from embaudit.comparisons.parity.findings import UNSTEADY, asked_for, finding_of_asking
 from embaudit.comparisons.parity.parity import asked_alone
 from embaudit.comparisons.parity.ranges import ask_many_at_once
+from embaudit.comparisons.parity.requested import ignored_dimensions
 from embaudit.comparisons.parity.steady import Control, Request, requests_of
 from embaudit.comparisons.parity.texts import ROLES
 from embaudit.comparisons.served.limit import limit_findings
 from embaudit.comparisons.served.numbers import MAY_HAVE_NONE, hard_texts, number_findings
 from embaudit.comparisons.served.quality import Asking, served_quality
 from embaudit.finding import LEVELS, Finding, guarded
-from embaudit.functions.function import Answers, EmbeddingFunction
+from embaudit.functions.function import LISTS, Answers, EmbeddingFunction
 from embaudit.measures.quality.lengths import RULE as LENGTHS
 from embaudit.measures.quality.lengths import Declared, length_findings
 from embaudit.measures.quality.material import Material, sample_material
@@ -78,7 +79,8 @@ def _parts(
     asking: Asking,
     figures: dict[str, Any],
 ) -> Iterable[Finding]:
-    yield from guarded("numbers", lambda: list(number_findings(texts, alone)))
+    yield from ignored_dimensions(function, alone.vectors.shape[1])
+    yield from guarded("numbers", lambda: list(number_findings(texts, alone, function.kind)))
     # Whether a text gets the same vector again cannot be told from kept ones.
     one_function = guarded("one_function", lambda: [_one_function(function.live, texts, alone, log)])
     yield from one_function
@@ -109,7 +111,7 @@ def _parts(
 def _in_roles(function: EmbeddingFunction, texts: Sequence[str], alone: Answers) -> Iterable[Finding]:
     """What is wrong with queries, or documents, alone, where they are asked for in a way of their own."""
     usable = np.isfinite(alone.vectors).all(axis=1)
-    told = {one.name: one.value or 0.0 for one in number_findings(texts, alone) if one.level != "ok"}
+    told = {one.name: one.value or 0.0 for one in number_findings(texts, alone, function.kind) if one.level != "ok"}
     # What has no vector as a text is said of texts, and nobody asks for a query without a word.
     some = [text for place, text in enumerate(texts) if usable[place] and text not in MAY_HAVE_NONE]
     asked: list[TextKind] = []
@@ -119,7 +121,7 @@ def _in_roles(function: EmbeddingFunction, texts: Sequence[str], alone: Answers)
         asked.append(role)
         answers = asked_alone(function.live, {"plain": some[:1], kind: some})[kind]
         behind = kind.replace(" ", "_")
-        for one in number_findings(some, answers):
+        for one in number_findings(some, answers, function.kind):
             is_new = one.name != "same_vector" or (one.value or 0.0) > told.get(one.name, 0.0)
             if one.level != "ok" and is_new:
                 sentence = f"Asked for {asked_for(kind)}: {within(one.sentence)}"
@@ -170,7 +172,8 @@ def _one_function(function: EmbeddingFunction, texts: Sequence[str], alone: Answ
     unsteady = next((one for one in ways if not one.is_repeatable), None)
     if unsteady is not None:
         return replace(finding_of_asking(unsteady), name=UNSTEADY)
-    worst = _worst([finding_of_asking(one) for one in ways])
+    # Lists in place of base64 say nothing of base64.
+    worst = _worst([finding_of_asking(one) for one in ways if one.cause != LISTS])
     if worst.level == "ok":
         how = "alone, in batches, again, and while others are asked"
         if not function.takes_many_at_once:

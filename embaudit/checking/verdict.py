@@ -26,6 +26,8 @@ FIRST = ("integrity", "quality")
 # Where one finding explains another, the cause comes first. What is not listed comes after these, in order of running.
 CAUSES = (
     "not_loadable",
+    # Of a served model: what was asked, and whether it is one model that answered.
+    *("dimensions_ignored", "unsteady"),
     # With broken ids everything behind them misleads.
     *TOKENIZER,
     "same_tokens",

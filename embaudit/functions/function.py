@@ -26,11 +26,14 @@ class Answers:
     failures: dict[int, str] = field(default_factory=dict)
 
 
+# Why there is no vector in base64 where one was asked for, and lists of numbers came.
+LISTS = "it gives lists of numbers"
 AS_SUCH: tuple[TextKind, TextKind] = ("query", "document")
 IN_ORDER: tuple[TextKind, ...] = ("text", *AS_SUCH)
 # What a wrapper has from the function that it wraps.
 FACTS = (
     *("name", "kind", "interface", "dimension", "similarity", "limit", "identity", "checkpoint", "why_closed"),
+    "asked_dimensions",
     *("takes_roles", "takes_plain_texts", "tells_roles_apart", "may_depend_on_asking", "takes_many_at_once"),
 )
 
@@ -56,6 +59,7 @@ class EmbeddingFunction(ABC):
         may_depend_on_asking: whether a text's vector may depend on what else is asked, and how.
         takes_many_at_once: whether several requests may be on their way.
         why_closed: why its inside is not looked at, where somebody would expect it; empty if nobody would.
+        asked_dimensions: how many numbers it is asked for in a vector; None for all.
         requests: sent until now.
         again: opens the same function in another process, once there however often it is called; None if only this
             process has it. Can be pickled.
@@ -75,6 +79,7 @@ class EmbeddingFunction(ABC):
     may_depend_on_asking: bool = True
     takes_many_at_once: bool = True
     why_closed: str = ""
+    asked_dimensions: int | None = None
     requests: int = 0
     again: Callable[[], EmbeddingFunction] | None = None
 

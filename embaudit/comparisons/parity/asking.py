@@ -17,7 +17,7 @@ from embaudit.checkpoint.pooling import pool
 from embaudit.comparisons.parity.compare import HALF, LEFT, KindDifference, apart, compare_kind
 from embaudit.comparisons.parity.steady import Control, Request, numbered
 from embaudit.comparisons.parity.texts import spread
-from embaudit.functions.function import Answers, EmbeddingFunction
+from embaudit.functions.function import LISTS, Answers, EmbeddingFunction
 
 if TYPE_CHECKING:
     import torch
@@ -242,7 +242,10 @@ def ask_for_base64(
     if encoded is None:
         return
     # Some servers have no base64, and say so.
-    if not all("status 4" in reason for reason in encoded.failures.values()) or not encoded.failures:
+    if encoded.failures and set(encoded.failures.values()) == {LISTS}:
+        nothing = replace(held_to_alone(texts, alone, encoded), failures={})
+        yield AskedOtherwise("for base64", nothing, LISTS, rounding)
+    elif not all("status 4" in reason for reason in encoded.failures.values()) or not encoded.failures:
         held = held_to_alone(texts, alone, encoded)
         yield AskedOtherwise("for base64", held, _encoding_cause(encoded.vectors, alone), rounding)
 

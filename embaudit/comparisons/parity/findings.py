@@ -212,6 +212,14 @@ def finding_of_asking(asked: AskedOtherwise) -> Finding:
             name=name,
             value=float(len(difference.failures)),
         )
+    if np.isnan(difference.worst) and asked.cause:
+        return Finding(
+            "not measured",
+            f"Asked {asked.how}, {asked.cause}: what it would give so was not compared.",
+            "OpenAI's client asks for base64, and takes lists as well; others may not.",
+            asked.advice,
+            name,
+        )
     if np.isnan(difference.worst):
         return Finding(
             "not measured",

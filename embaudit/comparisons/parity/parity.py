@@ -14,6 +14,14 @@ from embaudit.comparisons.parity.asking import AGAIN, AskedOtherwise, ask_as, as
 from embaudit.comparisons.parity.compare import KindDifference, compare_kind, rounding_of
 from embaudit.comparisons.parity.findings import ROUNDED, asked_for, findings_of
 from embaudit.comparisons.parity.page import parity_page
+from embaudit.comparisons.parity.requested import (
+    NOT_NORMALISED,
+    FirstDimensions,
+    as_cut,
+    cut_alike,
+    ignored_dimensions,
+    is_cut_alone,
+)
 from embaudit.comparisons.parity.steady import Control, requests_of
 from embaudit.comparisons.parity.texts import ROLES, texts_by_kind
 from embaudit.comparisons.parity.without_vector import no_vector_of_first
@@ -150,19 +158,23 @@ def compare_with(
     """
     # A passport is verified with what else is here, and without torch.
     from embaudit.comparisons.parity.corpora import compare_on
-    from embaudit.comparisons.parity.explain import explain
+    from embaudit.comparisons.parity.explain import Explanation, explain
     from embaudit.comparisons.parity.ranges import Reach, ask_many_at_once, try_long_texts
     from embaudit.comparisons.parity.roles import explain_roles, left_on_fresh_texts, told_by_one
 
     start = time.monotonic()
     known, other = (second, first) if first.checkpoint is None and second.checkpoint is not None else (first, second)
-    known, other = taken_alike(known, other)
+    known, other = cut_alike(*taken_alike(known, other))
     checkpoint = known.checkpoint
     roles = roles_to_compare(known, other)
     texts = texts_by_kind(checkpoint, roles=roles)
     progress("texts of every kind")
     before = known.requests, other.requests
     ours, theirs = asked_alone(known, texts), asked_alone(other, texts)
+    if isinstance(known, FirstDimensions) and theirs["plain"].vectors.shape[1] > known.kept:
+        # It gives all of them, whatever it is asked for: that is said, and all are compared.
+        known = known.function
+        ours = asked_alone(known, texts)
     logs = [
         requests_of(texts, answers, first + 1, function.requests - first) if function.may_depend_on_asking else []
         for function, answers, first in zip((known, other), (ours, theirs), before, strict=True)
@@ -203,11 +215,16 @@ def compare_with(
         try:
             plainly = {kind: some for kind, some in texts.items() if kind not in ROLES}
             vectors = {kind: answers.vectors for kind, answers in theirs.items()}
-            if not apart or any(kind.kind in plainly for kind in apart):
+            own = {kind: answers.vectors for kind, answers in ours.items()}
+            if isinstance(known, FirstDimensions) and is_cut_alone(kinds, own, vectors):
+                left = {kind.kind: kind.worst for kind in kinds if kind.kind in plainly}
+                explanation = Explanation((NOT_NORMALISED,), left)
+            elif not apart or any(kind.kind in plainly for kind in apart):
                 explanation = explain(checkpoint, plainly, {kind: vectors[kind] for kind in plainly})
                 explanation = left_on_fresh_texts(explanation, ask)
             differing = apart if dimensions[0] == dimensions[1] else kinds
-            in_roles = explain_roles(checkpoint, texts, differing, vectors, explanation, ask)
+            if explanation is None or NOT_NORMALISED not in explanation.differs:
+                in_roles = explain_roles(checkpoint, texts, differing, vectors, explanation, ask)
         except Exception as error:  # a model of a stranger, used as nobody uses it, may raise anything
             reason = f"The search for the reason failed: {one_line(error)}"
             failed = (Finding("not measured", reason, advice="Report it, with the names of both.", name="explanation"),)
@@ -215,6 +232,9 @@ def compare_with(
     if checkpoint is not None and not is_different and is_steady:
         progress("texts up to the declared limit")
         reach, long = try_long_texts(checkpoint, other, is_asked=other.may_depend_on_asking)
+    if isinstance(known, FirstDimensions):
+        explanation = None if explanation is None else as_cut(explanation)
+        in_roles = {role: as_cut(one) for role, one in in_roles.items()}
     one_tells = tuple(told_by_one(known, other, [_by_text(texts, answers) for answers in (ours, theirs)]))
     progress("pairs and queries")
     corpora = tuple(compare_on(material, known, other))
@@ -237,6 +257,8 @@ def compare_with(
         dimensions=(dimensions[0], dimensions[1]),
         reach=reach.said,
         findings=(
+            *ignored_dimensions(known, dimensions[0]),
+            *ignored_dimensions(other, dimensions[1]),
             *findings_of(kinds, (dimensions[0], dimensions[1]), explanation, asked, known.kind, in_roles),
             *(no_vector_of_first(kinds, ours, theirs, known.name) if checkpoint is None else ()),
             *long,

@@ -178,8 +178,8 @@ def _closed_in(read: int, cut: int, moves: Callable[[int], bool | None]) -> int:
 def _cut(read: int, limit: int) -> Finding:
     return Finding(
         "problem",
-        f"It reads about {read:,} tokens of a text, where the checkpoint declares {limit:,}: what comes after them moves "
-        "no vector.",
+        f"It reads about {read:,} tokens of a text, where the checkpoint declares {limit:,}: what comes after them "
+        "moves no vector.",
         "The ends of long documents are in no vector, and no search finds them.",
         f"Raise the server's own limit to {limit:,} tokens (max-model-len, max-batch-tokens, num_ctx), or split "
         f"documents at {read:,} tokens.",

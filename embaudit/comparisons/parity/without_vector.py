@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 
 # A kind, and the places of its texts.
 Lacking = tuple[KindDifference, list[int]]
+# What to do about numbers that cannot be used. Half precision overflows to infinity and NaN, never to zeros.
+NOT_FINITE = "Ask for that text in float32: half precision overflows so."
+ZEROS = (
+    "Look at the vector before a client changes it: zeros come of whole numbers rounded in another range, of base64 "
+    "that is read as something else, and of a static model that knows no word of the text."
+)
 # Many servers refuse these; nobody stores a vector of a text with nothing in it.
 OFTEN_REFUSED = ("empty", "blank", "lengths", "at the limit", "beyond the limit")
 
@@ -26,15 +32,18 @@ OFTEN_REFUSED = ("empty", "blank", "lengths", "at the limit", "beyond the limit"
 def not_finite(kinds: Sequence[KindDifference]) -> Iterator[Finding]:
     """Texts whose vector by the other is NaN or zeros, of kinds of which the first function gives vectors."""
     broken = [(kind, places) for kind in kinds if (places := _broken(kind))]
-    if broken:
-        yield Finding(
-            "problem",
-            f"{_which(broken)} get NaN or a vector of zeros, {_first(broken)} first.",
-            "No search finds them, and some indexes refuse them.",
-            "Ask for that text in float32: half precision overflows so.",
-            "not_finite",
-            _count(broken),
-        )
+    zeros = [(kind, some) for kind, places in broken if (some := [one for one in places if kind.is_zero(one)])]
+    others = [(kind, some) for kind, places in broken if (some := [one for one in places if not kind.is_zero(one)])]
+    for lacking, what, advice in ((others, "NaN", NOT_FINITE), (zeros, "a vector of zeros", ZEROS)):
+        if lacking:
+            yield Finding(
+                "problem",
+                f"{_which(lacking)} get {what}, {_first(lacking)} first.",
+                "No search finds them, and some indexes refuse them.",
+                advice,
+                "not_finite",
+                _count(lacking),
+            )
 
 
 def no_vector(kinds: Sequence[KindDifference], known: str) -> Iterator[Finding]:
@@ -56,7 +65,7 @@ def no_vector(kinds: Sequence[KindDifference], known: str) -> Iterator[Finding]:
             is_refusal = kind.kind in OFTEN_REFUSED and "status 4" in kind.failures[places[0]]
             lacking["look" if is_refusal else "problem"].append((kind, places))
     words = {
-        "problem": (f"The {known} gives each of them one.", "Ask for that text alone; what serves it logs why."),
+        "problem": (f"The {known} gives each of them one.", "Ask for that text alone, and see what is answered."),
         "look": ("Many servers refuse such texts.", "Leave such texts out before it is asked."),
     }
     for level, some in lacking.items():

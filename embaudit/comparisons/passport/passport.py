@@ -12,6 +12,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from embaudit.comparisons.parity.compare import HALF, SAME, SAME_LENGTH
+from embaudit.comparisons.parity.requested import first_of_rows
 from embaudit.comparisons.parity.texts import ROLES
 
 FORMAT: Final = "embaudit passport"
@@ -126,6 +127,17 @@ class Passport(PassportPart):
     def without(self, kinds: Collection[str]) -> Passport:
         """The passport without the canaries of some kinds."""
         return self.model_copy(update={"canaries": tuple(one for one in self.canaries if one.kind not in kinds)})
+
+    def cut_to(self, dimensions: int) -> Passport:
+        """The passport of the first so many dimensions, normalised again; itself if it has no more."""
+        if dimensions >= self.reading.dimension:
+            return self
+        rows = first_of_rows(np.array([one.numbers for one in self.canaries]), dimensions)
+        canaries = [
+            one.model_copy(update={"vector": as_base64(row)}) for one, row in zip(self.canaries, rows, strict=True)
+        ]
+        reading = self.reading.model_copy(update={"dimension": dimensions})
+        return self.model_copy(update={"canaries": tuple(canaries), "reading": reading})
 
     @property
     def takes_texts_as_documents(self) -> bool:

@@ -36,6 +36,7 @@ from embaudit.comparisons.parity.compare import (
 from embaudit.comparisons.parity.findings import findings_of
 from embaudit.comparisons.parity.forms import forms_of
 from embaudit.comparisons.parity.parity import ParityReport, asked_alone
+from embaudit.comparisons.parity.requested import NOT_NORMALISED, ignored_dimensions
 from embaudit.comparisons.parity.steady import Control, requests_of
 from embaudit.comparisons.parity.texts import ROLES
 from embaudit.comparisons.passport.page import passport_page
@@ -90,12 +91,15 @@ def verify_with(passport: Passport, other: EmbeddingFunction) -> PassportReport:
     start = time.monotonic()
     made = passport
     passport, other = comparable(passport, other)
+    if other.asked_dimensions is not None:
+        passport = passport.cut_to(other.asked_dimensions)
     theirs, asked = _asked(passport, other)
     kinds = _compared(passport, theirs)
     dimensions = passport.reading.dimension, next(iter(theirs.values())).vectors.shape[1]
     # What is another vector the next time has no cause that a pattern could tell.
     is_steady = not any(one.how in (TOGETHER, AGAIN) and one.difference.worst > HALF for one in asked)
-    probable = _probable(passport, kinds, theirs) if is_steady else ""
+    is_cut = passport.reading.dimension < made.reading.dimension
+    probable = _probable(passport, kinds, theirs, is_cut=is_cut) if is_steady else ""
     return PassportReport(
         checkpoint=passport.checkpoint.source,
         checkpoint_id=passport.checkpoint.id,
@@ -106,6 +110,7 @@ def verify_with(passport: Passport, other: EmbeddingFunction) -> PassportReport:
         seconds=time.monotonic() - start,
         requests=other.requests,
         findings=(
+            *ignored_dimensions(other, dimensions[1]),
             *(
                 _told(finding, probable, _command(passport, other.typed))
                 for finding in findings_of(kinds, dimensions, None, asked, "passport")
@@ -239,8 +244,14 @@ def _differing(kinds: Sequence[KindDifference], dimensions: tuple[int, int]) -> 
     return found
 
 
-def _probable(passport: Passport, kinds: Sequence[KindDifference], theirs: Mapping[str, Answers]) -> str:
-    """What the differences have in common, as a sentence; empty if nothing."""
+def _probable(
+    passport: Passport, kinds: Sequence[KindDifference], theirs: Mapping[str, Answers], *, is_cut: bool = False
+) -> str:
+    """What the differences have in common, as a sentence; empty if nothing.
+
+    Args:
+        is_cut: whether it was asked for fewer dimensions than the checkpoint has.
+    """
     differ = [kind.kind for kind in moved(kinds)]
     if differ and ROLES.keys() >= set(differ):
         if all(kind.worst <= SAME for kind in kinds if kind.kind in differ):
@@ -265,7 +276,10 @@ def _probable(passport: Passport, kinds: Sequence[KindDifference], theirs: Mappi
     turned = known & (distances > SAME)
     stretched = known & (np.abs(ratios - 1) > SAME_LENGTH)
     if stretched.any() and not turned.any():
-        return _length_cause(passport, np.linalg.norm(given[known], axis=1))
+        lengths = np.linalg.norm(given[known], axis=1)
+        if is_cut and passport.reading.is_normalised and np.ptp(lengths) > SAME_LENGTH:
+            return f"It {NOT_NORMALISED}."
+        return _length_cause(passport, lengths)
     compared = [canary for canary, is_known in zip(canaries, known, strict=True) if is_known]
     return probable_cause(
         compared, (turned | stretched)[known], passport.reading.max_length, passport.reading.counted_in
