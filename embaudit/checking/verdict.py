@@ -42,7 +42,7 @@ CAUSES = (
     *("module_not_listed", "dimensions_disagree", "better_pooling", "better_prompts", "better_case"),
     *("better_special_tokens", "better_length", "better_similarity", "better_dimensions"),
     *("cut_texts", "short_limit", "limit_beyond_positions"),
-    *("only_unread_changed", "nothing_changed", "hardly_changed"),
+    *("computes_otherwise", "only_unread_changed", "nothing_changed", "hardly_changed"),
     *("limits_disagree", "truncation_side", "undeclared_pooling"),
     *("lost_in_layer", "same_vector", "collapsed", "no_better_than_words"),
     *("gained_on_data", "lost_on_sample"),

@@ -48,6 +48,7 @@ def findings_of(
     asked: Sequence[AskedOtherwise],
     known: str = "checkpoint",
     in_roles: Mapping[str, Explanation] | None = None,
+    declared: str = "",
 ) -> Iterator[Finding]:
     """Problems where the other is another function, and what else to know before it is relied on.
 
@@ -58,6 +59,7 @@ def findings_of(
         asked: the other asked in other ways.
         known: what it is held against: a checkpoint, an endpoint …
         in_roles: what explains texts that are asked for as queries, or as documents.
+        declared: what the config.json of two checkpoints says otherwise, in words; empty if nothing.
     """
     # Where the same text gets another vector the next time, nothing else can be explained.
     yield from (finding_of_asking(one) for one in asked if not one.is_repeatable)
@@ -71,7 +73,7 @@ def findings_of(
         )
         yield from no_vector(kinds, known)
         return
-    yield from _difference(kinds, dimensions, explanation, known, in_roles or {})
+    yield from _difference(kinds, dimensions, explanation, known, in_roles or {}, declared)
     if dimensions[0] == dimensions[1]:
         yield from not_finite(kinds)
     yield from no_vector(kinds, known)
@@ -84,6 +86,7 @@ def _difference(
     explanation: Explanation | None,
     known: str,
     in_roles: Mapping[str, Explanation],
+    declared: str = "",
 ) -> Iterator[Finding]:
     """How far the vectors of texts asked alone are apart, and why."""
     apart = moved(kinds) if dimensions[0] == dimensions[1] else []
@@ -118,11 +121,11 @@ def _difference(
         right = [asked_for(kind.kind) for kind in compared if kind.kind in ROLES and kind not in apart]
         if explanation is not None and right and has_one_dimension:
             because += f". Asked for {' or '.join(right)}, it gives what the {known} gives"
-        is_all = not because
+        why = _because(explanation, is_all=not because, declared=declared)
         not_tried = dict.fromkeys(filter(None, map(_not_tried, (explanation, *alone.values()))))
         yield Finding(
             "problem",
-            f"{_how_apart(apart, compared, dimensions, known)}{_because(explanation, is_all=is_all)}{because}.",
+            f"{_how_apart(apart, compared, dimensions, known)}{why}{because}.",
             meaning,
             f"{advice}{''.join(not_tried)}",
             "another_function",
@@ -151,13 +154,16 @@ def asked_for(role: str) -> str:
     return role.removeprefix("as ")
 
 
-def _because(explanation: Explanation | None, where: str = "", *, is_all: bool = False) -> str:
+def _because(explanation: Explanation | None, where: str = "", *, is_all: bool = False, declared: str = "") -> str:
     """The explanation as further sentences, without the last full stop; empty if none was looked for.
 
     Args:
         where: of which texts it is, as the beginning of a sentence; empty for all but those that are asked for as such.
         is_all: whether it explains every text.
+        declared: what config.json says otherwise, which no other use of the checkpoint makes up for.
     """
+    if declared and (explanation is None or not explanation.is_complete):
+        return f". Its config.json says otherwise how the network computes: {declared}"
     if explanation is None:
         return ""
     # Vectors of more numbers than the checkpoint's are held against nothing: what was found closest is close to none.

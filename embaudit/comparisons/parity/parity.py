@@ -157,6 +157,7 @@ def compare_with(
         EmbauditError: if one of them gives no vectors at all.
     """
     # A passport is verified with what else is here, and without torch.
+    from embaudit.comparisons.change.declared import compare_configs, said_of
     from embaudit.comparisons.parity.corpora import compare_on
     from embaudit.comparisons.parity.explain import Explanation, explain
     from embaudit.comparisons.parity.ranges import Reach, ask_many_at_once, try_long_texts
@@ -228,6 +229,9 @@ def compare_with(
         except Exception as error:  # a model of a stranger, used as nobody uses it, may raise anything
             reason = f"The search for the reason failed: {one_line(error)}"
             failed = (Finding("not measured", reason, advice="Report it, with the names of both.", name="explanation"),)
+    declared = ""
+    if checkpoint is not None and other.checkpoint is not None and is_different:
+        declared = said_of(compare_configs(other.checkpoint, checkpoint), "checkpoint")
     reach, long = Reach(), list[Finding]()
     if checkpoint is not None and not is_different and is_steady:
         progress("texts up to the declared limit")
@@ -259,7 +263,7 @@ def compare_with(
         findings=(
             *ignored_dimensions(known, dimensions[0]),
             *ignored_dimensions(other, dimensions[1]),
-            *findings_of(kinds, (dimensions[0], dimensions[1]), explanation, asked, known.kind, in_roles),
+            *findings_of(kinds, (dimensions[0], dimensions[1]), explanation, asked, known.kind, in_roles, declared),
             *(no_vector_of_first(kinds, ours, theirs, known.name) if checkpoint is None else ()),
             *long,
             *one_tells,
