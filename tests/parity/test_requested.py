@@ -126,3 +126,22 @@ class TestZeros:
         assert "its vector is zero" in report.line
         assert not any("distinct vectors" in finding.sentence for finding in report.findings)
         assert not any("server's log" in finding.advice for finding in report.findings)
+
+
+class Empty(Client):
+    """Gives something else of texts with nothing in them."""
+
+    instead: object = None
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        rows = super().embed_documents([text or "x" for text in texts])
+        return [row if text.strip() else self.instead for text, row in zip(texts, rows, strict=True)]  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("instead", [None, [0.0] * 32, [float("nan")] * 32], ids=["None", "zeros", "NaN"])
+def test_what_is_given_for_nothing_is_to_be_looked_at(served_checkpoint: Checkpoint, instead: object) -> None:
+    client = Empty(served_checkpoint, texts=lambda text: f"find: {text}")
+    client.instead = instead
+    report = compare_with(CheckpointFunction(served_checkpoint), opened(client), Material())
+    assert report.verdict == "the same function", report.line
+    assert {finding.name for finding in report.findings if finding.level == "look"} == {"no_vector"}

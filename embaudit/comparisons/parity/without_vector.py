@@ -27,6 +27,9 @@ ZEROS = (
 )
 # Many servers refuse these; nobody stores a vector of a text with nothing in it.
 OFTEN_REFUSED = ("empty", "blank", "lengths", "at the limit", "beyond the limit")
+LEAVE_OUT = "Leave such texts out before it is asked."
+# Whatever is given in place of a vector of these: a status, None, NaN, zeros.
+NOTHING_IN_THEM = ("empty", "blank")
 
 
 def not_finite(kinds: Sequence[KindDifference]) -> Iterator[Finding]:
@@ -34,7 +37,9 @@ def not_finite(kinds: Sequence[KindDifference]) -> Iterator[Finding]:
     broken = [(kind, places) for kind in kinds if (places := _broken(kind))]
     zeros = [(kind, some) for kind, places in broken if (some := [one for one in places if kind.is_zero(one)])]
     others = [(kind, some) for kind, places in broken if (some := [one for one in places if not kind.is_zero(one)])]
-    for lacking, what, advice in ((others, "NaN", NOT_FINITE), (zeros, "a vector of zeros", ZEROS)):
+    for found, what, advice in ((others, "NaN", NOT_FINITE), (zeros, "a vector of zeros", ZEROS)):
+        lacking = [one for one in found if one[0].kind not in NOTHING_IN_THEM]
+        empty = [one for one in found if one[0].kind in NOTHING_IN_THEM]
         if lacking:
             yield Finding(
                 "problem",
@@ -44,6 +49,9 @@ def not_finite(kinds: Sequence[KindDifference]) -> Iterator[Finding]:
                 "not_finite",
                 _count(lacking),
             )
+        if empty:
+            sentence = f"{_which(empty)} get {what}, {_first(empty)} first."
+            yield Finding("look", sentence, "There is nothing in them.", LEAVE_OUT, "no_vector", _count(empty))
 
 
 def no_vector(kinds: Sequence[KindDifference], known: str) -> Iterator[Finding]:
@@ -63,10 +71,11 @@ def no_vector(kinds: Sequence[KindDifference], known: str) -> Iterator[Finding]:
             places = [place for place in places if kind.texts[place] not in said]
         if places:
             is_refusal = kind.kind in OFTEN_REFUSED and "status 4" in kind.failures[places[0]]
+            is_refusal |= kind.kind in NOTHING_IN_THEM
             lacking["look" if is_refusal else "problem"].append((kind, places))
     words = {
         "problem": (f"The {known} gives each of them one.", "Ask for that text alone, and see what is answered."),
-        "look": ("Many servers refuse such texts.", "Leave such texts out before it is asked."),
+        "look": ("Many servers refuse such texts.", LEAVE_OUT),
     }
     for level, some in lacking.items():
         if some:

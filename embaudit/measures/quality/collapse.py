@@ -125,7 +125,7 @@ def collapse_findings(measured: MeasuredPairs, found: Collapse | None) -> list[F
             Finding(
                 "look",
                 f"Unrelated texts have a high cosine, but the vectors have not collapsed: {figures}.",
-                "A high cosine alone changes no order of results: whether that is right, the scores say. A threshold from "
+                "A high cosine alone changes no order of results: the scores say whether it is right. A threshold from "
                 "another checkpoint is affected.",
                 "Take thresholds from the scale of this checkpoint's scores (score_scale).",
                 RULE,
