@@ -23,7 +23,7 @@ from embaudit.comparisons.passport.verify import verify_with
 from embaudit.comparisons.switch.encode import SearchTexts
 from embaudit.comparisons.switch.switch import switch_functions
 from embaudit.functions.checkpoint import CheckpointFunction
-from embaudit.measures.quality.material import sample_material
+from embaudit.measures.quality.material import Material, sample_material
 
 # What families declare before queries and before documents.
 PROMPTS = {
@@ -202,3 +202,24 @@ def test_an_explanation_is_complete_when_no_kind_of_text_is_left(declaring: Decl
         CheckpointFunction(declared), opened(LangChain(bare, "query: ", "")), sample_material().part(0.02)
     )
     assert "Asked for queries, it gives what the checkpoint gives" in right_queries.line
+
+
+@pytest.mark.parametrize("names", [("query", "passage"), ("search_query", "search_document")])
+def test_prompts_under_other_names_are_the_checkpoints_own(
+    declaring: Declaring, tmp_path: Path, names: tuple[str, str]
+) -> None:
+    """As Nomic's checkpoints declare them."""
+    folder: Path = tiny_bert(tmp_path / "tiny")
+    prompts = dict(zip(names, PROMPTS["Nomic"], strict=True))
+    (folder / "config_sentence_transformers.json").write_text(json.dumps({"prompts": prompts}))
+    known = CheckpointFunction(load_checkpoint(str(folder), LoadOptions(device="cpu")))
+    _, bare = declaring("E5")
+    report = compare_with(known, opened(LangChain(bare, *PROMPTS["Nomic"])), sample_material().part(0.02))
+    assert report.verdict == "the same function"
+    looks = [finding for finding in report.findings if finding.level == "look"]
+    assert {finding.name for finding in looks} == {"prompt_not_picked"}
+    # Who puts nothing does as sentence-transformers does.
+    as_it_is = (known.checkpoint.reading("query").prompt.text, "")
+    assert compare_with(known, opened(LangChain(bare, *as_it_is)), Material()).line == "The same function."
+    wrong = compare_with(known, opened(LangChain(bare, "passage: ", "query: ")), Material(), with_explanation=False)
+    assert wrong.verdict == "another function"

@@ -160,11 +160,13 @@ def compare_with(
     from embaudit.comparisons.change.declared import compare_configs, said_of
     from embaudit.comparisons.parity.corpora import compare_on
     from embaudit.comparisons.parity.explain import Explanation, explain
+    from embaudit.comparisons.parity.named_prompts import as_named
     from embaudit.comparisons.parity.ranges import Reach, ask_many_at_once, try_long_texts
     from embaudit.comparisons.parity.roles import explain_roles, left_on_fresh_texts, told_by_one
 
     start = time.monotonic()
     known, other = (second, first) if first.checkpoint is None and second.checkpoint is not None else (first, second)
+    known, by_name = as_named(known, other)
     known, other = cut_alike(*taken_alike(known, other))
     checkpoint = known.checkpoint
     roles = roles_to_compare(known, other)
@@ -266,6 +268,7 @@ def compare_with(
             *findings_of(kinds, (dimensions[0], dimensions[1]), explanation, asked, known.kind, in_roles, declared),
             *(no_vector_of_first(kinds, ours, theirs, known.name) if checkpoint is None else ()),
             *long,
+            *by_name,
             *one_tells,
             *failed,
         ),
