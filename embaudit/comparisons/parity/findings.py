@@ -167,7 +167,8 @@ def _because(explanation: Explanation | None, where: str = "", *, is_all: bool =
     if explanation is None:
         return ""
     # Vectors of more numbers than the checkpoint's are held against nothing: what was found closest is close to none.
-    if not explanation.sentences or np.isnan(explanation.worst):
+    is_near = explanation.is_complete or explanation.is_near
+    if not explanation.sentences or np.isnan(explanation.worst) or not is_near:
         return f". {where}{'no' if where else 'No'} way to use the checkpoint that was tried gives such vectors"
     it = f"{where}it" if where else "It"
     because = "; it ".join(explanation.sentences)
@@ -185,8 +186,11 @@ def _because(explanation: Explanation | None, where: str = "", *, is_all: bool =
 
 
 def _not_tried(explanation: Explanation | None) -> str:
-    """What may explain a difference that nothing else does, as further sentences."""
-    if explanation is None or explanation.is_complete:
+    """What may explain a difference that nothing else does, as further sentences.
+
+    Titles, sources and ids of another vocabulary are what clients send: a server that is asked here gets texts alone.
+    """
+    if explanation is None or explanation.is_complete or not explanation.is_of_a_client:
         return ""
     header = "" if explanation.sentences else f" {HEADERS_THAT_DIFFER}"
     return header + (f" {explanation.untried}" if explanation.untried else "")

@@ -1,7 +1,7 @@
 """Prompts for queries, or documents, that a checkpoint declares under names that nothing picks: a client may put them.
 
-Some declare "passage", others "search_document": sentence-transformers' ``encode_document`` reads neither. A client that
-puts them does what the checkpoint says.
+Some declare "passage", others "search_document": sentence-transformers' ``encode_document`` reads neither. A client
+that puts them does what the checkpoint says.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -238,6 +238,9 @@ def compare_with(
     if checkpoint is not None and not is_different and is_steady:
         progress("texts up to the declared limit")
         reach, long = try_long_texts(checkpoint, other, is_asked=other.may_depend_on_asking)
+    is_of_a_client = other.kind not in ("endpoint", "checkpoint")
+    explanation = None if explanation is None else replace(explanation, is_of_a_client=is_of_a_client)
+    in_roles = {role: replace(one, is_of_a_client=is_of_a_client) for role, one in in_roles.items()}
     if isinstance(known, FirstDimensions):
         explanation = None if explanation is None else as_cut(explanation)
         in_roles = {role: as_cut(one) for role, one in in_roles.items()}

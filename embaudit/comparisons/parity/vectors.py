@@ -181,7 +181,9 @@ class _Pooling(Encoder):
         for indices, ids, mask in self._batches(sequences):
             with torch.inference_mode():
                 asked = checkpoint.inputs(ids, mask)
-                if attention != "declared":
+                if attention == "from zero":
+                    asked |= {"position_ids": torch.arange(ids.shape[1], device=ids.device).expand_as(ids)}
+                elif attention != "declared":
                     asked |= {"attention_mask": _seen(mask, attention, checkpoint.model.dtype)}
                 given = checkpoint.model(**asked, output_hidden_states=True)
                 earlier: tuple[torch.Tensor, ...] = getattr(given, "hidden_states", None) or ()
