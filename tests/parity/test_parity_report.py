@@ -55,6 +55,7 @@ def test_a_faithful_server_is_the_same_function(served_checkpoint: Checkpoint) -
         "while 7 others are",
         "for base64",
         "with 255 others in a request",
+        "beside an empty text",
     }
     assert [corpus.change.value for corpus in report.corpora] == [0.0, 0.0]
     assert [corpus.overlap for corpus in report.corpora] == [None, 1.0]

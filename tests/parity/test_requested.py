@@ -10,7 +10,7 @@ import pytest
 from role_clients import Client, opened
 
 from benchmarks.serving.faults import faithful
-from benchmarks.serving.server import Served, serving
+from benchmarks.serving.server import Refusal, Served, serving
 from embaudit.checking.served import check_served
 from embaudit.checkpoint import Checkpoint, LoadOptions
 from embaudit.comparisons.parity.parity import compare_with
@@ -145,3 +145,34 @@ def test_what_is_given_for_nothing_is_to_be_looked_at(served_checkpoint: Checkpo
     report = compare_with(CheckpointFunction(served_checkpoint), opened(client), Material())
     assert report.verdict == "the same function", report.line
     assert {finding.name for finding in report.findings if finding.level == "look"} == {"no_vector"}
+
+
+def leaving_out(checkpoint: Checkpoint, *, moves_up: bool) -> Served:
+    """Leaves texts without a word out of a batch; alone, it refuses them."""
+    encode = faithful(checkpoint)
+
+    def answer(texts: list[str]) -> np.ndarray:
+        some = [text for text in texts if text.strip()]
+        if not some:
+            raise Refusal(400, "nothing in it")
+        rows = encode(some)
+        if moves_up:
+            return np.concatenate([rows, rows[: len(texts) - len(some)]])
+        full = np.full((len(texts), rows.shape[1]), np.nan)
+        full[[place for place, text in enumerate(texts) if text.strip()]] = rows
+        return full
+
+    return Served(answer)
+
+
+@pytest.mark.parametrize("moves_up", [True, False])
+def test_an_empty_text_that_shifts_the_others(served_checkpoint: Checkpoint, moves_up: bool) -> None:
+    with (
+        serving(leaving_out(served_checkpoint, moves_up=moves_up)) as address,
+        open_function(address, LoadOptions(device="cpu")) as endpoint,
+    ):
+        report = compare_with(CheckpointFunction(served_checkpoint), endpoint, Material())
+    problems = [finding.sentence for finding in report.findings if finding.level == "problem"]
+    assert bool(problems) == moves_up
+    if moves_up:
+        assert "It leaves out a text with nothing in it, and gives those after it each other's vectors" in problems[0]

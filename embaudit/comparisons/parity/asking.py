@@ -33,6 +33,8 @@ COPIES = 4
 AGAIN = "a second time, after other texts"
 PARALLEL_ENDS = "others are"
 ENCODED = 6
+# Texts around an empty one.
+BESIDE_NOTHING = 6
 # What servers encode in base64 in place of float32 in little-endian order.
 OTHER_NUMBERS = {
     "<f8": "float64",
@@ -149,9 +151,13 @@ def ask_otherwise(
         parallel = function.encode([texts[place] for place in together], most=1, at_once=PARALLEL)
         return held(f"while {PARALLEL - 1} others are", together, parallel)
 
+    def beside_nothing() -> AskedOtherwise | None:
+        return ask_beside_an_empty_text(function, texts, alone, rounding)
+
     ways: list[Callable[[], AskedOtherwise | None]] = [
         lambda: ask_in_a_batch(function, texts, alone, checkpoint, rounding),
         in_a_batch_of_one_length,
+        beside_nothing,
         *([in_parallel] if function.takes_many_at_once else []),
         lambda: next(ask_for_base64(function, texts[:ENCODED], alone[:ENCODED], rounding), None),
     ]
@@ -232,6 +238,26 @@ def ask_in_a_batch(
     held = held_to_alone(texts, alone, mixed)
     cause = _batch_cause(held, checkpoint, mixed.vectors, alone, rounding)
     return AskedOtherwise("in a batch of mixed length", held, cause, rounding)
+
+
+def ask_beside_an_empty_text(
+    function: EmbeddingFunction, texts: Sequence[str], alone: np.ndarray, rounding: float = HALF
+) -> AskedOtherwise | None:
+    """Ask for texts with an empty one among them: some leave that out, and all others move up."""
+    places = [place for place, text in enumerate(texts) if text.strip()][:BESIDE_NOTHING]
+    if len(places) < BESIDE_NOTHING:
+        return None
+    some, own, middle = [texts[place] for place in places], alone[places], BESIDE_NOTHING // 2
+    answers = function.encode([*some[:middle], "", *some[middle:]], most=len(some) + 1)
+    kept = [place for place in range(len(answers.vectors)) if place != middle]
+    failures = {place - (place > middle): why for place, why in answers.failures.items() if place != middle}
+    held = held_to_alone(some, own, Answers(answers.vectors[kept], failures))
+    cause = ""
+    if held.worst > max(rounding, HALF) and answers.vectors.shape[1] == own.shape[1]:
+        moved_up = apart(answers.vectors[middle:-1], own[middle:])
+        if np.nan_to_num(moved_up, nan=2.0).max() <= max(rounding, LEFT):
+            cause = "leaves out a text with nothing in it, and gives those after it each other's vectors"
+    return AskedOtherwise("beside an empty text", held, cause, rounding)
 
 
 def ask_for_base64(
