@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -102,3 +104,61 @@ class TestWhatIsCloseToNothing:
         advice = next(finding.advice for finding in report.findings if finding.level == "problem")
         assert "title" not in advice
         assert "token ids" not in advice.lower()
+
+
+class TestAnotherNetwork:
+    """The same weights, computed as another config.json says."""
+
+    def test_the_base_of_rotary_positions_is_lost(self, tmp_path: Path) -> None:
+        folder = declare(build("qwen2", tmp_path / "qwen"), pooling("mean"), ("Normalize", {}))
+        config = json.loads((folder / "config.json").read_text())
+        config |= {"rope_theta": 50.0, "rope_parameters": {"rope_type": "default", "rope_theta": 50.0}}
+        (folder / "config.json").write_text(json.dumps(config))
+        known = load(folder)
+        shutil.copytree(folder, tmp_path / "lost")
+        lost = {name: value for name, value in config.items() if name not in ("rope_theta", "rope_parameters")}
+        (tmp_path / "lost" / "config.json").write_text(json.dumps(lost))
+        report = compared(known, faithful(load(tmp_path / "lost")))
+        assert "computes rotary positions with the base 10,000, where config.json declares 50" in report.line
+        assert report.explanation is not None
+        assert report.explanation.is_complete
+        assert compared(known, faithful(known)).line.startswith("The same function")
+
+    @pytest.mark.parametrize("window", ["off", 18])
+    def test_the_window_of_local_attention(self, tmp_path: Path, window: object) -> None:
+        transformers = pytest.importorskip("transformers", minversion="5.0")
+        folder = build("bert", tmp_path / "modernbert")
+        tokens = len(json.loads((folder / "tokenizer.json").read_text())["model"]["vocab"])
+        sizes = {"hidden_size": 32, "num_hidden_layers": 4, "num_attention_heads": 4, "intermediate_size": 64}
+        config = transformers.ModernBertConfig(
+            **sizes,
+            vocab_size=tokens,
+            local_attention=16,
+            max_position_embeddings=128,
+            global_attn_every_n_layers=4,
+            pad_token_id=0,
+        )
+        import torch
+
+        torch.manual_seed(0)
+        model = transformers.ModernBertModel(config)
+        with torch.no_grad():
+            for parameter in model.parameters():
+                if parameter.dim() == 2:
+                    parameter.normal_(0.0, 0.3)
+        model.save_pretrained(folder)
+        known = load(declare(folder, pooling("mean"), ("Normalize", {})))
+        shutil.copytree(folder, tmp_path / "other")
+        (tmp_path / "other" / "config.json").write_text(
+            json.dumps(
+                json.loads((folder / "config.json").read_text())
+                | {"local_attention": 256 if window == "off" else window}
+            )
+        )
+        report = compared(known, faithful(load(tmp_path / "other")))
+        said = (
+            "beyond the window of 16 tokens"
+            if window == "off"
+            else "a window of 18 tokens, where config.json declares 16"
+        )
+        assert said in report.line

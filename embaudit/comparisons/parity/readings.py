@@ -18,6 +18,7 @@ from embaudit.checkpoint.settings import read_settings
 from embaudit.checkpoint.tokenizer import NO_LIMIT, position_limit
 from embaudit.comparisons.parity.clients import HEADERS, TEXT_CHANGES
 from embaudit.comparisons.parity.foreign import misread_units
+from embaudit.comparisons.parity.networks import with_other_bases, with_other_windows
 from embaudit.comparisons.parity.units import CHARACTERS, WHOLE, WORDS, Content, CutPieces, Unit
 
 # What a token sees of its text: as the model declares, only what is before it, or all; or all of it at places that are
@@ -193,6 +194,9 @@ def alternatives(reading: Reading) -> Iterator[Reading]:
         if _counts_places_behind_padding(reading.checkpoint):
             said = "counts positions from 0, where the model's first is behind that of padding"
             yield reading.changed("attention", said, attention="from zero")
+    if "network" not in done:
+        for said, other in with_other_windows(reading.checkpoint):
+            yield reading.changed("network", said, checkpoint=other)
     if "limit" not in done:
         yield from _limits(reading)
 
@@ -202,6 +206,9 @@ def whole_alternatives(reading: Reading) -> Iterator[Reading]:
     done = [aspect for aspect, _ in reading.differs]
     if "prompt" not in done and "header" not in done:
         yield from _prompts(reading)
+    if "network" not in done:
+        for said, other in with_other_bases(reading.checkpoint):
+            yield reading.changed("network", said, checkpoint=other)
     if "padding" not in done:
         for width in sorted({reading.checkpoint.max_length, *PADDED_TO}):
             if width <= min(position_limit(reading.checkpoint.model) or NO_LIMIT, LONGEST_PADDED):

@@ -24,7 +24,7 @@ CONTENT = "mean of the text's own tokens"
 # All subsets of so many modules are tried; of more, one at a time and all.
 FEW_MODULES = 3
 # What a sequence's states depend on, and how they are pooled.
-Key = tuple[tuple[int, ...], int, int, int, SegmentIds | None, Attention]
+Key = tuple[tuple[int, ...], int, int, int, SegmentIds | None, Attention, int]
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ class Maker:
     def _key(self, reading: Reading, ids: tuple[int, ...]) -> Key:
         checkpoint = reading.checkpoint
         around = len(checkpoint.prefix_ids), len(checkpoint.suffix_ids)
-        return ids, checkpoint.prompt.unpooled, *around, checkpoint.segments, reading.attention
+        return ids, checkpoint.prompt.unpooled, *around, checkpoint.segments, reading.attention, id(checkpoint.model)
 
 
 class _Pooling(Encoder):
