@@ -16,7 +16,7 @@ from embaudit.comparisons.parity.findings import UNSTEADY, asked_for, finding_of
 from embaudit.comparisons.parity.parity import asked_alone
 from embaudit.comparisons.parity.ranges import ask_many_at_once
 from embaudit.comparisons.parity.requested import ignored_dimensions
-from embaudit.comparisons.parity.steady import Control, Request, requests_of
+from embaudit.comparisons.parity.steady import Request, SteadyControl, requests_of
 from embaudit.comparisons.parity.texts import ROLES
 from embaudit.comparisons.served.limit import limit_findings
 from embaudit.comparisons.served.numbers import MAY_HAVE_NONE, hard_texts, number_findings
@@ -167,7 +167,7 @@ def _one_function(function: EmbeddingFunction, texts: Sequence[str], alone: Answ
     ways = list(ask_otherwise(function, None, [texts[place] for place in places], alone.vectors[places], log=log))
     if not any(one.is_off for one in ways):
         some, rows = [texts[place] for place in places], alone.vectors[places]
-        many = confirmed(lambda: ask_many_at_once(function, some, rows, HALF), Control(function, log))
+        many = confirmed(lambda: ask_many_at_once(function, some, rows, HALF), SteadyControl(function, log))
         ways += [] if many is None else [many]
     unsteady = next((one for one in ways if not one.is_repeatable), None)
     if unsteady is not None:

@@ -15,7 +15,7 @@ import numpy as np
 from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.checkpoint.pooling import pool
 from embaudit.comparisons.parity.compare import HALF, LEFT, KindDifference, apart, compare_kind
-from embaudit.comparisons.parity.steady import Control, Request, numbered
+from embaudit.comparisons.parity.steady import Request, SteadyControl, numbered
 from embaudit.comparisons.parity.texts import spread
 from embaudit.functions.function import LISTS, Answers, EmbeddingFunction
 
@@ -125,7 +125,7 @@ def ask_otherwise(
         difference = held_to_alone([texts[place] for place in places], alone[list(places)], answers)
         return AskedOtherwise(how, difference, rounding=rounding)
 
-    control = Control(function, log or list(numbered(texts, alone)), rounding)
+    control = SteadyControl(function, log or list(numbered(texts, alone)), rounding)
     back = list(range(len(texts)))[::-1]
     again = held(AGAIN, back, control.ask_all_again([texts[place] for place in back]))
     if not again.is_repeatable:
@@ -169,7 +169,7 @@ def ask_otherwise(
                 return
 
 
-def confirmed(way: Callable[[], AskedOtherwise | None], control: Control) -> AskedOtherwise | None:
+def confirmed(way: Callable[[], AskedOtherwise | None], control: SteadyControl) -> AskedOtherwise | None:
     """What comes of asking in some way; if that is a difference, whether it comes again, and not of asking alone.
 
     What is asked at the same time as others may go wrong once in a while.
@@ -194,7 +194,7 @@ def still_the_same(
     """Some texts asked alone once more, after all else; None if they have the vectors that they had."""
     if not log:
         return None
-    control = Control(function, log, rounding)
+    control = SteadyControl(function, log, rounding)
     moved = control.moved()
     if moved is None:
         return None

@@ -22,7 +22,7 @@ from embaudit.comparisons.parity.requested import (
     ignored_dimensions,
     is_cut_alone,
 )
-from embaudit.comparisons.parity.steady import Control, requests_of
+from embaudit.comparisons.parity.steady import SteadyControl, requests_of
 from embaudit.comparisons.parity.texts import ROLES, texts_by_kind
 from embaudit.comparisons.parity.without_vector import no_vector_of_first
 from embaudit.comparisons.report import Report
@@ -194,7 +194,7 @@ def compare_with(
         rounding = rounding_of([kind for kind in kinds if kind.kind not in ROLES])
         asked = tuple(ask_otherwise(other, checkpoint, batch, alone, rounding, logs[1])) if batch else ()
         if asked and not any(one.is_off for one in asked):
-            control = Control(other, logs[1], rounding)
+            control = SteadyControl(other, logs[1], rounding)
             many = confirmed(lambda: ask_many_at_once(other, batch, alone, rounding), control)
             asked += () if many is None else (many,)
         for kind in kinds:

@@ -64,7 +64,7 @@ def requests_of(
     ]
 
 
-class Control:
+class SteadyControl:
     """Asks for texts again, alone, that were asked before.
 
     Args:

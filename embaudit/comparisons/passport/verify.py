@@ -37,7 +37,7 @@ from embaudit.comparisons.parity.findings import findings_of
 from embaudit.comparisons.parity.forms import forms_of
 from embaudit.comparisons.parity.parity import ParityReport, asked_alone
 from embaudit.comparisons.parity.requested import NOT_NORMALISED, ignored_dimensions
-from embaudit.comparisons.parity.steady import Control, requests_of
+from embaudit.comparisons.parity.steady import SteadyControl, requests_of
 from embaudit.comparisons.parity.texts import ROLES
 from embaudit.comparisons.passport.page import passport_page
 from embaudit.comparisons.passport.passport import Passport
@@ -158,7 +158,7 @@ def _asked(passport: Passport, other: EmbeddingFunction) -> tuple[dict[str, Answ
     batch = _batch(passport, theirs)
     if batch:
         some, alone, rounding = list(batch), np.array(list(batch.values())), rounding_of(kinds)
-        control = Control(other, log, rounding)
+        control = SteadyControl(other, log, rounding)
         for way in (
             lambda: ask_in_a_batch(other, some, alone, rounding=rounding),
             lambda: next(ask_for_base64(other, some[:IN_BASE64], alone[:IN_BASE64], rounding), None),
