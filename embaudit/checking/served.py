@@ -10,15 +10,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from embaudit.checking.check import CheckReport
-from embaudit.comparisons.parity.asking import ask_as, ask_otherwise
-from embaudit.comparisons.parity.findings import asked_for, finding_of_asking
+from embaudit.comparisons.parity.asking import ask_as, ask_otherwise, confirmed, still_the_same
+from embaudit.comparisons.parity.compare import HALF
+from embaudit.comparisons.parity.findings import UNSTEADY, asked_for, finding_of_asking
 from embaudit.comparisons.parity.parity import asked_alone
+from embaudit.comparisons.parity.ranges import ask_many_at_once
+from embaudit.comparisons.parity.requested import ignored_dimensions
+from embaudit.comparisons.parity.steady import Request, SteadyControl, requests_of
 from embaudit.comparisons.parity.texts import ROLES
 from embaudit.comparisons.served.limit import limit_findings
 from embaudit.comparisons.served.numbers import MAY_HAVE_NONE, hard_texts, number_findings
 from embaudit.comparisons.served.quality import Asking, served_quality
 from embaudit.finding import LEVELS, Finding, guarded
-from embaudit.functions.function import Answers, EmbeddingFunction
+from embaudit.functions.function import LISTS, Answers, EmbeddingFunction
 from embaudit.measures.quality.lengths import RULE as LENGTHS
 from embaudit.measures.quality.lengths import Declared, length_findings
 from embaudit.measures.quality.material import Material, sample_material
@@ -45,8 +49,15 @@ def check_served(
     figures: dict[str, Any] = {}
     texts = hard_texts()
     # Fails here if it does not answer: later, what fails is a finding.
+    first = function.requests
     alone = function.encode(texts, most=1)
-    findings = tuple(_parts(function, texts, alone, material or sample_material(), asking or Asking(), figures))
+    log = requests_of({"hard": texts}, {"hard": alone}, first + 1, function.requests - first)
+    findings = _steady(
+        function.live,
+        log,
+        list(_parts(function, texts, alone, log, material or sample_material(), asking or Asking(), figures)),
+        figures,
+    )
     dimension = alone.vectors.shape[1]
     return CheckReport(
         function.name,
@@ -63,13 +74,18 @@ def _parts(
     function: EmbeddingFunction,
     texts: Sequence[str],
     alone: Answers,
+    log: Sequence[Request],
     material: Material,
     asking: Asking,
     figures: dict[str, Any],
 ) -> Iterable[Finding]:
-    yield from guarded("numbers", lambda: list(number_findings(texts, alone)))
+    yield from ignored_dimensions(function, alone.vectors.shape[1])
+    yield from guarded("numbers", lambda: list(number_findings(texts, alone, function.kind)))
     # Whether a text gets the same vector again cannot be told from kept ones.
-    yield from guarded("one_function", lambda: [_one_function(function.live, texts, alone)])
+    one_function = guarded("one_function", lambda: [_one_function(function.live, texts, alone, log)])
+    yield from one_function
+    if any(one.name == UNSTEADY for one in one_function):
+        return
     yield from guarded("roles", lambda: list(_in_roles(function, texts, alone)))
     documents = [text for collection in material.collections for text in asking.documents(collection.documents)]
     yield from guarded("tail", lambda: limit_findings(function.live, documents))
@@ -95,7 +111,7 @@ def _parts(
 def _in_roles(function: EmbeddingFunction, texts: Sequence[str], alone: Answers) -> Iterable[Finding]:
     """What is wrong with queries, or documents, alone, where they are asked for in a way of their own."""
     usable = np.isfinite(alone.vectors).all(axis=1)
-    told = {one.name: one.value or 0.0 for one in number_findings(texts, alone) if one.level != "ok"}
+    told = {one.name: one.value or 0.0 for one in number_findings(texts, alone, function.kind) if one.level != "ok"}
     # What has no vector as a text is said of texts, and nobody asks for a query without a word.
     some = [text for place, text in enumerate(texts) if usable[place] and text not in MAY_HAVE_NONE]
     asked: list[TextKind] = []
@@ -105,7 +121,7 @@ def _in_roles(function: EmbeddingFunction, texts: Sequence[str], alone: Answers)
         asked.append(role)
         answers = asked_alone(function.live, {"plain": some[:1], kind: some})[kind]
         behind = kind.replace(" ", "_")
-        for one in number_findings(some, answers):
+        for one in number_findings(some, answers, function.kind):
             is_new = one.name != "same_vector" or (one.value or 0.0) > told.get(one.name, 0.0)
             if one.level != "ok" and is_new:
                 sentence = f"Asked for {asked_for(kind)}: {within(one.sentence)}"
@@ -115,7 +131,31 @@ def _in_roles(function: EmbeddingFunction, texts: Sequence[str], alone: Answers)
             yield replace(worst, name=f"one_function_{behind}")
 
 
-def _one_function(function: EmbeddingFunction, texts: Sequence[str], alone: Answers) -> Finding:
+def _steady(
+    function: EmbeddingFunction, log: Sequence[Request], findings: list[Finding], figures: dict[str, Any]
+) -> tuple[Finding, ...]:
+    """The findings, if texts still have the vectors that they had; otherwise that they have not.
+
+    A model that was exchanged meanwhile explains a limit, a loss and a batch, and none of them is there.
+    """
+    drifted = [one for one in findings if one.name == UNSTEADY]
+    if not drifted:
+        moved = still_the_same(function, log) if function.may_depend_on_asking else None
+        if moved is None:
+            return tuple(findings)
+        drifted = [replace(finding_of_asking(moved), name=UNSTEADY)]
+    figures.clear()
+    lacking = [one for one in findings if one.name in ("not_finite", "no_vector")]
+    unmeasured = Finding(
+        "not measured",
+        "Batches, the limit, scores and lengths were not measured: they rest on vectors that do not stay.",
+        advice="Look first at why the same text gets another vector.",
+        name="one_function",
+    )
+    return (*drifted, *lacking, unmeasured)
+
+
+def _one_function(function: EmbeddingFunction, texts: Sequence[str], alone: Answers, log: Sequence[Request]) -> Finding:
     """The worst of what comes of asking in other ways."""
     has_vector = np.isfinite(alone.vectors).all(axis=1) & (np.linalg.norm(alone.vectors, axis=1) > 0)
     places = np.flatnonzero(has_vector).tolist()
@@ -124,11 +164,16 @@ def _one_function(function: EmbeddingFunction, texts: Sequence[str], alone: Answ
         return Finding("not measured", sentence, name="one_function")
     # Texts of all kinds and lengths.
     places = places[:: max(1, len(places) // 24)]
-    found = [
-        finding_of_asking(asked)
-        for asked in ask_otherwise(function, None, [texts[place] for place in places], alone.vectors[places])
-    ]
-    worst = _worst(found)
+    ways = list(ask_otherwise(function, None, [texts[place] for place in places], alone.vectors[places], log=log))
+    if not any(one.is_off for one in ways):
+        some, rows = [texts[place] for place in places], alone.vectors[places]
+        many = confirmed(lambda: ask_many_at_once(function, some, rows, HALF), SteadyControl(function, log))
+        ways += [] if many is None else [many]
+    unsteady = next((one for one in ways if not one.is_repeatable), None)
+    if unsteady is not None:
+        return replace(finding_of_asking(unsteady), name=UNSTEADY)
+    # Lists in place of base64 say nothing of base64.
+    worst = _worst([finding_of_asking(one) for one in ways if one.cause != LISTS])
     if worst.level == "ok":
         how = "alone, in batches, again, and while others are asked"
         if not function.takes_many_at_once:

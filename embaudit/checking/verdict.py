@@ -26,6 +26,8 @@ FIRST = ("integrity", "quality")
 # Where one finding explains another, the cause comes first. What is not listed comes after these, in order of running.
 CAUSES = (
     "not_loadable",
+    # Of a served model: what was asked, and whether it is one model that answered.
+    *("dimensions_ignored", "unsteady"),
     # With broken ids everything behind them misleads.
     *TOKENIZER,
     "same_tokens",
@@ -35,13 +37,20 @@ CAUSES = (
     *("transposed_matrices", "position_order", "segment_size"),
     *("zero_rows", "repeated_rows", "untrained_rows"),
     *("replaced_blocks", "moved_blocks"),
-    *("causal_attention", "attention_heads", "unread_weights", "one_function", "rounded_weights"),
+    *(
+        "positions_not_computed",
+        "causal_attention",
+        "attention_heads",
+        "unread_weights",
+        "one_function",
+        "rounded_weights",
+    ),
     *("runs_in_float16", "runs_in_bfloat16", "two_weight_files", "unusual_config", "several_poolings"),
     *("module_not_listed", "dimensions_disagree", "better_pooling", "better_prompts", "better_case"),
     *("better_special_tokens", "better_length", "better_similarity", "better_dimensions"),
     *("cut_texts", "short_limit", "limit_beyond_positions"),
-    *("only_unread_changed", "nothing_changed", "hardly_changed"),
-    *("limits_disagree", "truncation_side", "undeclared_pooling"),
+    *("computes_otherwise", "only_unread_changed", "nothing_changed", "hardly_changed"),
+    *("limits_disagree", "truncation_side", "undeclared_pooling", "prompt_not_picked"),
     *("lost_in_layer", "same_vector", "collapsed", "no_better_than_words"),
     *("gained_on_data", "lost_on_sample"),
 )

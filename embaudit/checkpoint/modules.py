@@ -58,6 +58,8 @@ FIRST_MODULES = {
     "SparseStaticEmbedding": "a sparse model: its vectors have one dimension per vocabulary entry",
     "CLIPModel": "a model of images and texts",
 }
+# What Stanford's ColBERT writes beside its weights.
+COLBERT = "artifact.metadata"
 # Heads of a model that are not left out without a word: what such a checkpoint was trained for is not embedding.
 OTHER_HEADS = {
     "ForSequenceClassification": "a classifier or reranker (cross-encoder): it scores texts or pairs of texts",
@@ -214,6 +216,14 @@ def _refuse_other_heads(folder: Path) -> None:
     """Refuse a plain folder whose model was trained for something else: its head would be dropped without a word."""
     config = read_object(folder / "config.json") if (folder / "config.json").is_file() else {}
     architecture = str((config.get("architectures") or [""])[0])
+    if architecture.endswith("ColBERT") or (folder / COLBERT).is_file():
+        sign = architecture if architecture.endswith("ColBERT") else COLBERT
+        raise CheckpointError(
+            f"{folder} is a late-interaction model, as Stanford's ColBERT writes it ({sign}): it gives one vector per "
+            "token, by a linear layer that no mean of them was trained with.",
+            next_step="embaudit audits single-vector embedding checkpoints. To audit the mean of its token embeddings "
+            "all the same, add --pooling mean.",
+        )
     for head, what in OTHER_HEADS.items():
         if architecture.endswith(head):
             raise CheckpointError(

@@ -108,6 +108,12 @@ def read_settings(folder: Path) -> dict[str, Any]:
     if not source.is_file():
         return {}
     settings = read_object(source)
+    if marks := [key for key in LATE_INTERACTION if key in settings]:
+        raise CheckpointError(
+            f"{source} declares a late-interaction model, as PyLate writes it ({marks[0]}): it gives one vector per "
+            "token.",
+            next_step="embaudit audits single-vector embedding checkpoints. Serve it by PyLate.",
+        )
     refuse_unknown(settings, SETTINGS_KEYS, source)
     kind = settings.get("model_type", "SentenceTransformer")
     if kind != "SentenceTransformer":
@@ -119,7 +125,10 @@ def read_settings(folder: Path) -> dict[str, Any]:
     return settings
 
 
+# What PyLate writes beside sentence-transformers' own settings.
+LATE_INTERACTION = ("query_prefix", "document_prefix", "skiplist_words", "attend_to_expansion_tokens")
 OTHER_MODELS = {
+    "ColBERT": "it gives one vector per token (late interaction)",
     "CrossEncoder": "a reranker, which scores pairs of texts and has no vector per text",
     "SparseEncoder": "its vectors have one dimension per vocabulary entry",
     "MultiVectorEncoder": "it gives one vector per token (late interaction)",

@@ -24,6 +24,7 @@ DEPTH, MOST_FILES = 3, 5_000
 # The steps of a run, and the folders of a sentence-transformers checkpoint's modules.
 STEP, MODULE = re.compile(r"\d+"), re.compile(r"\d+_[A-Z]")
 NAMED_AT_MOST = 3
+ROUTES = "router_config.json"
 CACHED = re.compile(r"(models|datasets|spaces)--(.+)")
 
 
@@ -71,7 +72,8 @@ def refuse_other_repository(ref: str, name: str, names: Sequence[str]) -> None:
 
 def _of_files(names: Sequence[str], folder: Path) -> CheckpointError | None:
     """The error for a folder with these files; None if it is a checkpoint, or nothing that is known."""
-    if is_checkpoint(names):
+    # A router's routes are checkpoints in folders of their own, which its own file names.
+    if is_checkpoint(names) or ({ROUTES, "modules.json"} <= set(names)):
         return None
     if (found := _of_layouts(names, folder, STATES) or _steps_inside(folder, names)) is not None:
         return found

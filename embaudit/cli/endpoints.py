@@ -172,15 +172,23 @@ def say(line: str) -> None:
 
 def time_left() -> Callable[[str, int, int], None]:
     """Says on stderr, every few seconds, how much is done of what a slow function is asked, and how long is left."""
-    start = last = time.monotonic()
+    last = time.monotonic()
+    # Of what is asked for now: which, how much of it was done when it was first told, and when that was.
+    plan: tuple[str, int] = ("", 0)
+    before, begun, is_said = 0, last, False
 
     def told(what: str, done: int, total: int) -> None:
-        nonlocal start, last
+        nonlocal last, plan, before, begun, is_said
         now = time.monotonic()
-        if now - last < SECONDS_BETWEEN_LINES or not done:
+        if (what, total) != plan or done <= before:
+            # Another rate: that of what came before says nothing of it.
+            plan, before, begun, is_said = (what, total), done, now, False
+            return
+        if now - last < SECONDS_BETWEEN_LINES:
             return
         last = now
-        left = duration((now - start) / done * (total - done))
-        click.echo(f"{what[0].upper()}{what[1:]}: {done:,} of {total:,}, about {left} left …", err=True)
+        left = "" if is_said else f", about {duration((now - begun) / (done - before) * (total - done))} left"
+        is_said = True
+        click.echo(f"{what[0].upper()}{what[1:]}: {done:,} of {total:,}{left} …", err=True)
 
     return told

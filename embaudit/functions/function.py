@@ -26,12 +26,15 @@ class Answers:
     failures: dict[int, str] = field(default_factory=dict)
 
 
+# Why there is no vector in base64 where one was asked for, and lists of numbers came.
+LISTS = "it gives lists of numbers"
 AS_SUCH: tuple[TextKind, TextKind] = ("query", "document")
 IN_ORDER: tuple[TextKind, ...] = ("text", *AS_SUCH)
 # What a wrapper has from the function that it wraps.
 FACTS = (
     *("name", "kind", "interface", "dimension", "similarity", "limit", "identity", "checkpoint", "why_closed"),
-    *("takes_roles", "tells_roles_apart", "may_depend_on_asking", "takes_many_at_once"),
+    "asked_dimensions",
+    *("takes_roles", "takes_plain_texts", "tells_roles_apart", "may_depend_on_asking", "takes_many_at_once"),
 )
 
 
@@ -51,10 +54,12 @@ class EmbeddingFunction(ABC):
         identity: of its content; empty if it may change behind its name.
         checkpoint: its inside; None if that cannot be looked at.
         takes_roles: whether it can be asked for a query or a document as such.
+        takes_plain_texts: whether it has a way for texts that are neither; if not, they are asked for as documents.
         tells_roles_apart: whether a query's vector may differ from a document's of the same text.
         may_depend_on_asking: whether a text's vector may depend on what else is asked, and how.
         takes_many_at_once: whether several requests may be on their way.
         why_closed: why its inside is not looked at, where somebody would expect it; empty if nobody would.
+        asked_dimensions: how many numbers it is asked for in a vector; None for all.
         requests: sent until now.
         again: opens the same function in another process, once there however often it is called; None if only this
             process has it. Can be pickled.
@@ -69,10 +74,12 @@ class EmbeddingFunction(ABC):
     identity: str = ""
     checkpoint: Checkpoint | None = None
     takes_roles: bool = False
+    takes_plain_texts: bool = True
     tells_roles_apart: bool = False
     may_depend_on_asking: bool = True
     takes_many_at_once: bool = True
     why_closed: str = ""
+    asked_dimensions: int | None = None
     requests: int = 0
     again: Callable[[], EmbeddingFunction] | None = None
 

@@ -74,6 +74,8 @@ class PipelineFunction(EmbeddingFunction):
         self._has_prompts_alone = all(
             type(part).__module__.startswith(OWN) and not hasattr(part, "sub_modules") for part in (model, *model)
         )
+        routes = [module for module in model if hasattr(module, "sub_modules")]
+        self.takes_plain_texts = all(getattr(module, "default_route", None) for module in routes)
         declared = model.prompts
         self.tells_roles_apart = (
             not self._has_prompts_alone
@@ -89,9 +91,7 @@ class PipelineFunction(EmbeddingFunction):
         Raises:
             ObjectError: if none of the first texts has one, nor a plain one.
         """
-        routes = [module for module in self._model if hasattr(module, "sub_modules")]
-        is_lost = role == "text" and any(not getattr(module, "default_route", None) for module in routes)
-        method = METHODS["document" if is_lost else role]
+        method = METHODS["document" if role == "text" and not self.takes_plain_texts else role]
         prompt = getattr(self.prompts, role)
 
         def ask(some: list[str]) -> list[np.ndarray]:

@@ -58,8 +58,8 @@ def to_bfloat16(row: np.ndarray) -> np.ndarray:
 # (what is done to queries, the finding that says so, a part of its sentence)
 OF_QUERIES: dict[str, tuple[dict[str, Any], str, str]] = {
     "fewer numbers": ({"rows": lambda row: row[:8]}, "no_vector", "a vector of 8 numbers, where others have 32"),
-    "zeros": ({"rows": lambda row: 0 * row}, "not_finite", "NaN or a vector of zeros"),
-    "NaN": ({"rows": lambda row: np.nan * row}, "not_finite", "NaN or a vector of zeros"),
+    "zeros": ({"rows": lambda row: 0 * row}, "not_finite", "get a vector of zeros"),
+    "NaN": ({"rows": lambda row: np.nan * row}, "not_finite", "get NaN"),
     "refused": ({"texts": fail}, "no_vector", "ValueError: no queries here"),
     "another length": ({"rows": lambda row: 3 * row}, "another_function", "another length"),
 }

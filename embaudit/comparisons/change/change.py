@@ -8,7 +8,7 @@ from typing import Any
 
 from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.comparisons.change.cut_off import cut_off_findings, measure_cut_off
-from embaudit.comparisons.change.declared import compare_declared, declared_findings
+from embaudit.comparisons.change.declared import compare_configs, compare_declared, config_findings, declared_findings
 from embaudit.comparisons.change.gains import Beside, gain_findings, measure_beside, measure_tuned, of_base
 from embaudit.comparisons.change.rows import row_findings
 from embaudit.comparisons.change.tensors import TensorChange
@@ -23,7 +23,7 @@ from embaudit.comparisons.change.vectors import (
     hard_vectors,
     vector_findings,
 )
-from embaudit.comparisons.change.weight_findings import weight_findings
+from embaudit.comparisons.change.weight_findings import NOTHING, weight_findings
 from embaudit.comparisons.change.weights import WeightChange, compare_weights
 from embaudit.finding import Finding, guarded
 from embaudit.measures.quality.golden import GoldenChanges, MeasuredGolden
@@ -117,6 +117,12 @@ def change_report(
         report.figures["declared"] = [asdict(one) for one in differences]
         return declared_findings(differences, base)
 
+    def of_configs() -> list[Finding]:
+        differences = compare_configs(tuned, base)
+        report.figures["config"] = [asdict(one) for one in differences]
+        has_moved = bool(moved) and max(one.most for one in moved) > ROUNDING
+        return config_findings(differences, explains=has_moved and _changed(weights) == "nothing")
+
     def of_vectors() -> list[Finding]:
         if ran is None:
             return []
@@ -144,6 +150,11 @@ def change_report(
     report.findings += of_tokens_found
     report.findings += guarded("declarations_beside_the_base", of_declarations)
     report.findings += guarded("vectors_beside_the_base", of_vectors)
+    of_the_network = guarded("config_beside_the_base", of_configs)
+    if any(one.level == "problem" for one in of_the_network):
+        # That no weight has changed is how it should be.
+        report.findings = [one for one in report.findings if one.name != NOTHING]
+    report.findings += of_the_network
     # The same vectors have the same scores and the same scale.
     if beside and not (moved and max(one.most for one in moved) <= ROUNDING):
         report.findings += guarded(

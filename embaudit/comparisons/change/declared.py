@@ -1,17 +1,31 @@
-"""How each of the two is read: pooling, modules after it, prompts, limits, special tokens, similarity."""
+"""What each of the two declares: how texts are read (pooling, prompts, limits …), and how the network computes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import get_args
+from typing import Any, get_args
 
 from embaudit.checkpoint import Checkpoint, TextKind
 from embaudit.checkpoint.tokenizer import NO_LIMIT
 from embaudit.finding import Finding
 from embaudit.functions.checkpoint import declared_similarity
 
-RULE = "same_reading"
+RULE, COMPUTES = "same_reading", "computes_otherwise"
+CONFIG = "config.json"
+# Of config.json, what no vector depends on: names, formats, what is for training, generation and heads, and
+# sizes, which the weights say.
+OF_NO_VECTOR = re.compile(
+    r"_name_or_path|transformers_version|torch_dtype|dtype|architectures|model_type|auto_map|(id2label|label2id).*|"
+    r".*drop(out)?(_.*)?|.*_pdrop|initializer_.*|use_cache|gradient_checkpointing|output_.*|return_dict|problem_type|"
+    r"task_specific_params.*|vocab_size|(pad|bos|eos|sep|cls|mask|decoder_start)_token_id|tie_word_embeddings|num_labels|"
+    r"max_position_embeddings|finetuning_task|torchscript|pruned_heads.*|chunk_size_feed_forward|is_encoder_decoder|"
+    r"_attn_implementation.*|_commit_hash|quantization_config.*|classifier_.*|embd_.*|deterministic_flash_attn|"
+    r"reference_compile|unsloth.*|pretraining_tp|summary_.*"
+)
+NOT_DECLARED = "not declared"
 
 
 @dataclass(frozen=True)
@@ -41,6 +55,72 @@ def compare_declared(tuned: Checkpoint, base: Checkpoint) -> list[Difference]:
     return found
 
 
+def compare_configs(tuned: Checkpoint, base: Checkpoint) -> list[Difference]:
+    """What config.json says of the network otherwise: direction, rotary base, activation, windows, epsilons …
+
+    A line that is lost counts as the default that takes its place. Of two architectures, nothing is compared.
+    """
+    if type(tuned.model) is not type(base.model):
+        return []
+    ours, theirs = (_settings(one.model.config.to_dict()) for one in (tuned, base))
+    return [
+        Difference(name, ours.get(name, NOT_DECLARED), theirs.get(name, NOT_DECLARED))
+        for name in sorted(ours.keys() | theirs.keys())
+        if ours.get(name, NOT_DECLARED) != theirs.get(name, NOT_DECLARED)
+    ]
+
+
+def _settings(config: Mapping[str, Any], within: str = "") -> dict[str, str]:
+    """Every setting that a vector may depend on, as JSON writes it; of an object, each of its own, behind a dot."""
+    found: dict[str, str] = {}
+    for name, value in config.items():
+        if OF_NO_VECTOR.fullmatch(name):
+            continue
+        if isinstance(value, dict):
+            found |= _settings(value, f"{within}{name}.")
+        elif value is not None:
+            found[within + name] = json.dumps(value, default=str)
+    return found
+
+
+def said_of(differences: Sequence[Difference], of: str = "base") -> str:
+    """Differences in words: what it has, and in brackets what the other has."""
+    return "; ".join(f"{one.what} {one.tuned} ({of}: {one.base})" for one in differences)
+
+
+def config_findings(differences: Sequence[Difference], *, explains: bool) -> list[Finding]:
+    """What config.json says otherwise.
+
+    Args:
+        explains: whether no weight has changed and vectors have, so that nothing else can be the reason.
+    """
+    if not differences:
+        return []
+    lines = ", ".join(f'"{one.what}": {one.base}' for one in differences if one.base != NOT_DECLARED)
+    count = float(len(differences))
+    if explains:
+        return [
+            Finding(
+                "problem",
+                f"The weights are the base's, and the network computes otherwise. {CONFIG}: {said_of(differences)}.",
+                "Every vector is another than the one that these weights were trained to give.",
+                f"Copy the base's {CONFIG}{f', or write into it: {{{lines}}}' if lines else ''}.",
+                COMPUTES,
+                count,
+            )
+        ]
+    return [
+        Finding(
+            "look",
+            f"The network computes otherwise than the base's. {CONFIG}: {said_of(differences)}.",
+            "If this came with the tuning, it is right; if a line was lost when the model was saved, it is not.",
+            f"Compare {CONFIG} with the base's.",
+            COMPUTES,
+            count,
+        )
+    ]
+
+
 _PLURAL: dict[TextKind, str] = {"text": "texts", "query": "queries", "document": "documents"}
 _SETTINGS, _SENTENCE, _POOLING = (
     "config_sentence_transformers.json",
@@ -66,7 +146,7 @@ def declared_findings(differences: list[Difference], base: Checkpoint) -> list[F
     """``look`` if a declaration of the base is another one now; the base may have none itself."""
     if not differences:
         return [Finding("ok", "It is read as the base is: pooling, modules, prompts, limits.", name=RULE)]
-    said = "; ".join(f"{one.what} {one.tuned} (base: {one.base})" for one in differences)
+    said = said_of(differences)
     if all(one.is_gain for one in differences) or not base.recipe.has_modules:
         why = "" if base.recipe.has_modules else ", which declares nothing itself (no modules.json)"
         sentence = f"It is not read as the base{why}: {said}."

@@ -15,8 +15,9 @@ import numpy as np
 from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.checkpoint.pooling import pool
 from embaudit.comparisons.parity.compare import HALF, LEFT, KindDifference, apart, compare_kind
+from embaudit.comparisons.parity.steady import Request, SteadyControl, numbered
 from embaudit.comparisons.parity.texts import spread
-from embaudit.functions.function import Answers, EmbeddingFunction
+from embaudit.functions.function import LISTS, Answers, EmbeddingFunction
 
 if TYPE_CHECKING:
     import torch
@@ -30,7 +31,10 @@ AGAIN_IN_A_ROLE = 8
 PARALLEL = 8
 COPIES = 4
 AGAIN = "a second time, after other texts"
+PARALLEL_ENDS = "others are"
 ENCODED = 6
+# Texts around an empty one.
+BESIDE_NOTHING = 6
 # What servers encode in base64 in place of float32 in little-endian order.
 OTHER_NUMBERS = {
     "<f8": "float64",
@@ -57,7 +61,8 @@ class AskedOtherwise:
     Attributes:
         how: as the end of "a text asked …".
         difference: to each text's vector alone.
-        cause: what explains a difference, as the end of "it …"; empty if nothing does.
+        cause: what explains a difference, as the end of "it …"; of a text asked again, when it has another vector;
+            empty if nothing does.
         rounding: up to where a difference is no more than its precision rounds.
     """
 
@@ -67,6 +72,11 @@ class AskedOtherwise:
     rounding: float = HALF
 
     @property
+    def is_off(self) -> bool:
+        """Whether some text has another vector so than alone, or none."""
+        return bool(self.difference.failures) or bool(self.difference.worst > max(self.rounding, HALF))
+
+    @property
     def is_repeatable(self) -> bool:
         """False if this is a text asked again, and its vector is another one."""
         return not self.how.endswith(AGAIN) or not self.difference.worst > HALF
@@ -74,6 +84,11 @@ class AskedOtherwise:
     @property
     def advice(self) -> str:
         """What to do if it gets another vector than alone."""
+        if self.how.endswith(AGAIN) and self.cause not in ("", "each time"):
+            return (
+                "Have every request answered by one model: look for a gateway that changes or falls back to another, "
+                "and for servers behind one address that differ. Then run the same command again."
+            )
         if self.how.endswith(AGAIN):
             return "Look for dropout, or for servers behind one address that differ."
         if self.how.endswith("base64"):
@@ -90,14 +105,18 @@ def ask_otherwise(
     texts: Sequence[str],
     alone: np.ndarray,
     rounding: float = HALF,
+    log: Sequence[Request] = (),
 ) -> Iterator[AskedOtherwise]:
-    """Ask for the same texts in other ways.
+    """Ask for the same texts in other ways; each that makes a difference is tried again, with alone beside it.
+
+    If it is the function that has changed meanwhile, that is said, and no more is asked.
 
     Args:
         checkpoint: that it serves; None if it is not known: then nothing explains what padding does.
         texts: distinct texts of different lengths that it answered alone.
         alone: (n, D) its vectors of them.
         rounding: up to where two of its vectors of one text differ by rounding (``compare.rounding_of``).
+        log: what it was asked alone until now; by default, these texts.
     """
     texts, alone = list(texts[:BATCH]), alone[:BATCH]
     lengths = [len(ids) for ids in checkpoint.tokenize(texts)] if checkpoint else [len(text) for text in texts]
@@ -106,7 +125,13 @@ def ask_otherwise(
         difference = held_to_alone([texts[place] for place in places], alone[list(places)], answers)
         return AskedOtherwise(how, difference, rounding=rounding)
 
-    yield ask_in_a_batch(function, texts, alone, checkpoint, rounding)
+    control = SteadyControl(function, log or list(numbered(texts, alone)), rounding)
+    back = list(range(len(texts)))[::-1]
+    again = held(AGAIN, back, control.ask_all_again([texts[place] for place in back]))
+    if not again.is_repeatable:
+        yield replace(again, cause=control.when())
+        return
+    yield again
     groups: dict[int, list[int]] = {}
     for place, length in enumerate(lengths):
         groups.setdefault(length, []).append(place)
@@ -114,17 +139,68 @@ def ask_otherwise(
     # Copies of one text are a batch of equal length whatever the tokenizer does.
     batch = [*equal, *[equal[0]] * COPIES]
     copies = [texts[place] for place in batch]
-    answers = function.encode(copies, most=len(batch))
-    of_copies = held("in a batch of equal length", batch, answers)
-    yield replace(of_copies, cause=_copies_cause(function, of_copies.difference, [texts[place] for place in equal]))
-    back = list(range(len(texts)))[::-1]
-    yield held(AGAIN, back, function.encode([texts[place] for place in back], most=1))
-    if function.takes_many_at_once:
-        # Servers make batches of requests that come together: of texts of mixed length, and of one length.
-        together = [*range(len(texts)), *batch]
+
+    def in_a_batch_of_one_length() -> AskedOtherwise:
+        found = held("in a batch of equal length", batch, function.encode(copies, most=len(batch)))
+        return replace(found, cause=_copies_cause(function, found.difference, [texts[place] for place in equal]))
+
+    # Servers make batches of requests that come together: of texts of mixed length, and of one length.
+    together = [*range(len(texts)), *batch]
+
+    def in_parallel() -> AskedOtherwise:
         parallel = function.encode([texts[place] for place in together], most=1, at_once=PARALLEL)
-        yield held(f"while {PARALLEL - 1} others are", together, parallel)
-    yield from ask_for_base64(function, texts[:ENCODED], alone[:ENCODED], rounding)
+        return held(f"while {PARALLEL - 1} others are", together, parallel)
+
+    def beside_nothing() -> AskedOtherwise | None:
+        return ask_beside_an_empty_text(function, texts, alone, rounding)
+
+    ways: list[Callable[[], AskedOtherwise | None]] = [
+        lambda: ask_in_a_batch(function, texts, alone, checkpoint, rounding),
+        in_a_batch_of_one_length,
+        beside_nothing,
+        *([in_parallel] if function.takes_many_at_once else []),
+        lambda: next(ask_for_base64(function, texts[:ENCODED], alone[:ENCODED], rounding), None),
+    ]
+    for way in ways:
+        found = confirmed(way, control)
+        if found is not None:
+            yield found
+            if not found.is_repeatable:
+                return
+
+
+def confirmed(way: Callable[[], AskedOtherwise | None], control: SteadyControl) -> AskedOtherwise | None:
+    """What comes of asking in some way; if that is a difference, whether it comes again, and not of asking alone.
+
+    What is asked at the same time as others may go wrong once in a while.
+    """
+    first = way()
+    if first is None or not first.is_off:
+        return first
+    second = way()
+    is_there_again = second is not None and second.is_off
+    moved = control.moved(first.difference.texts)
+    if moved is None and (is_there_again or PARALLEL_ENDS in first.how):
+        return first
+    difference = first.difference
+    if moved is not None:
+        difference = replace(difference, distances=np.array([moved[0]]), texts=(moved[1],), failures={})
+    return AskedOtherwise(AGAIN, difference, control.when(), first.rounding) if difference.worst > HALF else second
+
+
+def still_the_same(
+    function: EmbeddingFunction, log: Sequence[Request], rounding: float = HALF
+) -> AskedOtherwise | None:
+    """Some texts asked alone once more, after all else; None if they have the vectors that they had."""
+    if not log:
+        return None
+    control = SteadyControl(function, log, rounding)
+    moved = control.moved()
+    if moved is None:
+        return None
+    nothing = np.full(1, np.nan)
+    difference = KindDifference("asking", (moved[1],), np.array([moved[0]]), nothing, np.array([True]), {})
+    return AskedOtherwise(AGAIN, difference, control.when(), rounding)
 
 
 def ask_as(
@@ -164,6 +240,26 @@ def ask_in_a_batch(
     return AskedOtherwise("in a batch of mixed length", held, cause, rounding)
 
 
+def ask_beside_an_empty_text(
+    function: EmbeddingFunction, texts: Sequence[str], alone: np.ndarray, rounding: float = HALF
+) -> AskedOtherwise | None:
+    """Ask for texts with an empty one among them: some leave that out, and all others move up."""
+    places = [place for place, text in enumerate(texts) if text.strip()][:BESIDE_NOTHING]
+    if len(places) < BESIDE_NOTHING:
+        return None
+    some, own, middle = [texts[place] for place in places], alone[places], BESIDE_NOTHING // 2
+    answers = function.encode([*some[:middle], "", *some[middle:]], most=len(some) + 1)
+    kept = [place for place in range(len(answers.vectors)) if place != middle]
+    failures = {place - (place > middle): why for place, why in answers.failures.items() if place != middle}
+    held = held_to_alone(some, own, Answers(answers.vectors[kept], failures))
+    cause = ""
+    if held.worst > max(rounding, HALF) and answers.vectors.shape[1] == own.shape[1]:
+        moved_up = apart(answers.vectors[middle:-1], own[middle:])
+        if np.nan_to_num(moved_up, nan=2.0).max() <= max(rounding, LEFT):
+            cause = "leaves out a text with nothing in it, and gives those after it each other's vectors"
+    return AskedOtherwise("beside an empty text", held, cause, rounding)
+
+
 def ask_for_base64(
     function: EmbeddingFunction, texts: Sequence[str], alone: np.ndarray, rounding: float = HALF
 ) -> Iterator[AskedOtherwise]:
@@ -172,7 +268,10 @@ def ask_for_base64(
     if encoded is None:
         return
     # Some servers have no base64, and say so.
-    if not all("status 4" in reason for reason in encoded.failures.values()) or not encoded.failures:
+    if encoded.failures and set(encoded.failures.values()) == {LISTS}:
+        nothing = replace(held_to_alone(texts, alone, encoded), failures={})
+        yield AskedOtherwise("for base64", nothing, LISTS, rounding)
+    elif not all("status 4" in reason for reason in encoded.failures.values()) or not encoded.failures:
         held = held_to_alone(texts, alone, encoded)
         yield AskedOtherwise("for base64", held, _encoding_cause(encoded.vectors, alone), rounding)
 

@@ -32,6 +32,7 @@ class KindDifference:
         ratios: (n,) the other's length / the checkpoint's; NaN where one of them has no vector.
         is_known: (n,) whether the checkpoint has one.
         failures: why the other has no vector, by text.
+        zeros: the texts of which the other's vector is zeros.
     """
 
     kind: str
@@ -40,6 +41,11 @@ class KindDifference:
     ratios: np.ndarray
     is_known: np.ndarray
     failures: Mapping[int, str]
+    zeros: frozenset[int] = frozenset()
+
+    def is_zero(self, place: int) -> bool:
+        """Whether the other's vector of a text is zeros."""
+        return place in self.zeros
 
     @property
     def worst(self) -> float:
@@ -79,7 +85,8 @@ def compare_kind(
         distances = np.where((own == 0) & (other == 0), 0.0, distances)
         # Zeros where there should be a vector are none: that is said, and no other length.
         ratios = np.where((own > 0) & (other > 0), other / own.clip(min=1e-30), np.nan)
-    return KindDifference(kind, tuple(texts), distances, ratios, np.isfinite(ours).all(axis=1), failures)
+    zeros = frozenset(np.flatnonzero(~theirs.any(axis=1)).tolist()) if theirs.shape[1:] > (0,) else frozenset[int]()
+    return KindDifference(kind, tuple(texts), distances, ratios, np.isfinite(ours).all(axis=1), failures, zeros)
 
 
 def rounds_as_half(largest: np.ndarray) -> bool:

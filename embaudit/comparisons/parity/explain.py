@@ -30,6 +30,8 @@ ROUNDS, WIDTH = 3, 3
 TEXTS_PER_KIND = 3
 # A reading is first tried on so few texts that are still far off, short ones: most readings bring none of them nearer.
 TRIED_FIRST, TRIED = 2, 8
+# 1 − cosine that is as much as texts have that have nothing in common.
+FAR_OFF = 0.5
 # What changes every text is not looked for where more than this share of them are as they should be.
 MATCHED_AT_MOST = 0.25
 # Another way must lower the mean distance by this share to be worth a word, or that of some texts by this factor.
@@ -45,6 +47,8 @@ class Explanation:
         left: the largest 1 − cosine that remains, by kind.
         length: how its vectors' lengths differ from the declared ones, as the end of "it …"; empty if they do not.
         leaves: (n,) 1 − cosine that it leaves on other texts and the other's (n, D) vectors of them.
+        is_of_a_client: whether a program of the user's may have changed texts; a server that was asked got them as they
+            are.
         untried: what was not looked for, and what to type to have it; empty if it is complete.
     """
 
@@ -53,6 +57,7 @@ class Explanation:
     length: str = ""
     leaves: Callable[[Sequence[str], np.ndarray], np.ndarray] | None = field(default=None, compare=False, repr=False)
     untried: str = ""
+    is_of_a_client: bool = True
 
     @property
     def worst(self) -> float:
@@ -67,6 +72,11 @@ class Explanation:
     def is_rounded(self) -> bool:
         """Whether what it leaves on every kind of text is what half precision leaves."""
         return self.worst > LEFT and rounds_as_half(np.array(list(self.left.values())))
+
+    @property
+    def is_near(self) -> bool:
+        """Whether it is worth a word though it leaves something: on most kinds it leaves nothing, or nowhere much."""
+        return self.worst < FAR_OFF or 2 * self.kinds_left <= len(self.left)
 
     @property
     def kinds_left(self) -> int:

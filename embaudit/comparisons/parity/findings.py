@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from embaudit.comparisons.parity.apart import farthest, is_apart, moved
-from embaudit.comparisons.parity.asking import AskedOtherwise
+from embaudit.comparisons.parity.asking import AGAIN, AskedOtherwise
 from embaudit.comparisons.parity.compare import (
     LEFT,
     SAME,
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 # The rule of a difference that is no more than rounding.
 ROUNDED = "precision"
+# The rule of what was not measured of a function that changes while it is asked.
+UNSTEADY = "unsteady"
 # What another function means, and what to do.
 OF_A_CHECKPOINT = (
     "What was audited is not what is served: scores and cut-offs of the audit do not hold for it.",
@@ -46,6 +48,7 @@ def findings_of(
     asked: Sequence[AskedOtherwise],
     known: str = "checkpoint",
     in_roles: Mapping[str, Explanation] | None = None,
+    declared: str = "",
 ) -> Iterator[Finding]:
     """Problems where the other is another function, and what else to know before it is relied on.
 
@@ -56,10 +59,21 @@ def findings_of(
         asked: the other asked in other ways.
         known: what it is held against: a checkpoint, an endpoint …
         in_roles: what explains texts that are asked for as queries, or as documents.
+        declared: what the config.json of two checkpoints says otherwise, in words; empty if nothing.
     """
     # Where the same text gets another vector the next time, nothing else can be explained.
     yield from (finding_of_asking(one) for one in asked if not one.is_repeatable)
-    yield from _difference(kinds, dimensions, explanation, known, in_roles or {})
+    if any(not one.is_repeatable and one.how == AGAIN for one in asked):
+        yield Finding(
+            "not measured",
+            f"Whether it is the same function was not measured: {len(kinds)} kinds of text, batches and all else rest "
+            "on vectors that do not stay.",
+            advice="Look first at why the same text gets another vector.",
+            name=UNSTEADY,
+        )
+        yield from no_vector(kinds, known)
+        return
+    yield from _difference(kinds, dimensions, explanation, known, in_roles or {}, declared)
     if dimensions[0] == dimensions[1]:
         yield from not_finite(kinds)
     yield from no_vector(kinds, known)
@@ -72,6 +86,7 @@ def _difference(
     explanation: Explanation | None,
     known: str,
     in_roles: Mapping[str, Explanation],
+    declared: str = "",
 ) -> Iterator[Finding]:
     """How far the vectors of texts asked alone are apart, and why."""
     apart = moved(kinds) if dimensions[0] == dimensions[1] else []
@@ -103,10 +118,14 @@ def _difference(
         plainly = None if explanation is None else explanation.sentences
         alone = {role: one for role, one in in_roles.items() if one.sentences != plainly}
         because = "".join(_because(one, f"Asked for {asked_for(role)}, ") for role, one in alone.items())
+        right = [asked_for(kind.kind) for kind in compared if kind.kind in ROLES and kind not in apart]
+        if explanation is not None and right and has_one_dimension:
+            because += f". Asked for {' or '.join(right)}, it gives what the {known} gives"
+        why = _because(explanation, is_all=not because, declared=declared)
         not_tried = dict.fromkeys(filter(None, map(_not_tried, (explanation, *alone.values()))))
         yield Finding(
             "problem",
-            f"{_how_apart(apart, compared, dimensions, known)}{_because(explanation)}{because}.",
+            f"{_how_apart(apart, compared, dimensions, known)}{why}{because}.",
             meaning,
             f"{advice}{''.join(not_tried)}",
             "another_function",
@@ -135,23 +154,29 @@ def asked_for(role: str) -> str:
     return role.removeprefix("as ")
 
 
-def _because(explanation: Explanation | None, where: str = "") -> str:
+def _because(explanation: Explanation | None, where: str = "", *, is_all: bool = False, declared: str = "") -> str:
     """The explanation as further sentences, without the last full stop; empty if none was looked for.
 
     Args:
-        where: of which texts it is, as the beginning of a sentence; empty for all.
+        where: of which texts it is, as the beginning of a sentence; empty for all but those that are asked for as such.
+        is_all: whether it explains every text.
+        declared: what config.json says otherwise, which no other use of the checkpoint makes up for.
     """
+    if declared and (explanation is None or not explanation.is_complete):
+        return f". Its config.json says otherwise how the network computes: {declared}"
     if explanation is None:
         return ""
     # Vectors of more numbers than the checkpoint's are held against nothing: what was found closest is close to none.
-    if not explanation.sentences or np.isnan(explanation.worst):
+    is_near = explanation.is_complete or explanation.is_near
+    if not explanation.sentences or np.isnan(explanation.worst) or not is_near:
         return f". {where}{'no' if where else 'No'} way to use the checkpoint that was tried gives such vectors"
     it = f"{where}it" if where else "It"
     because = "; it ".join(explanation.sentences)
     if explanation.is_complete:
         rounded = ", no more than half precision rounds" if explanation.is_rounded else ""
+        whose = "its" if is_all else "those"
         return (
-            f". {it} {because}: so used, the checkpoint gives its vectors (1 − cosine at most "
+            f". {it} {because}: so used, the checkpoint gives {whose} vectors (1 − cosine at most "
             f"{explanation.worst:.1e}{rounded})"
         )
     rest = {kind: value for kind, value in explanation.left.items() if value > LEFT}
@@ -161,8 +186,11 @@ def _because(explanation: Explanation | None, where: str = "") -> str:
 
 
 def _not_tried(explanation: Explanation | None) -> str:
-    """What may explain a difference that nothing else does, as further sentences."""
-    if explanation is None or explanation.is_complete:
+    """What may explain a difference that nothing else does, as further sentences.
+
+    Titles, sources and ids of another vocabulary are what clients send: a server that is asked here gets texts alone.
+    """
+    if explanation is None or explanation.is_complete or not explanation.is_of_a_client:
         return ""
     header = "" if explanation.sentences else f" {HEADERS_THAT_DIFFER}"
     return header + (f" {explanation.untried}" if explanation.untried else "")
@@ -172,6 +200,16 @@ def finding_of_asking(asked: AskedOtherwise) -> Finding:
     """Whether a text asked in some way gets the vector that it gets alone."""
     difference = asked.difference
     name = f"asked_{asked.how.split()[-1]}"
+    if asked.how == AGAIN and asked.cause and not asked.is_repeatable:
+        return Finding(
+            "problem",
+            f"The same texts get other vectors {asked.cause} (1 − cosine up to {difference.worst:.2g}, for "
+            f"{quoted(difference.worst_text)}, asked a second time).",
+            "What is stored depends on when it was asked for.",
+            asked.advice,
+            name=name,
+            value=difference.worst,
+        )
     because = f" It {asked.cause}." if asked.cause else ""
     if difference.failures:
         place, reason = next(iter(difference.failures.items()))
@@ -183,6 +221,14 @@ def finding_of_asking(asked: AskedOtherwise) -> Finding:
             asked.advice,
             name=name,
             value=float(len(difference.failures)),
+        )
+    if np.isnan(difference.worst) and asked.cause:
+        return Finding(
+            "not measured",
+            f"Asked {asked.how}, {asked.cause}: what it would give so was not compared.",
+            "OpenAI's client asks for base64, and takes lists as well; others may not.",
+            asked.advice,
+            name,
         )
     if np.isnan(difference.worst):
         return Finding(

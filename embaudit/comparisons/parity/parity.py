@@ -4,22 +4,32 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
 from embaudit.comparisons.parity.apart import moved
-from embaudit.comparisons.parity.asking import AskedOtherwise, ask_as, ask_otherwise
+from embaudit.comparisons.parity.asking import AGAIN, AskedOtherwise, ask_as, ask_otherwise, confirmed, still_the_same
 from embaudit.comparisons.parity.compare import KindDifference, compare_kind, rounding_of
 from embaudit.comparisons.parity.findings import ROUNDED, asked_for, findings_of
 from embaudit.comparisons.parity.page import parity_page
+from embaudit.comparisons.parity.requested import (
+    NOT_NORMALISED,
+    FirstDimensions,
+    as_cut,
+    cut_alike,
+    ignored_dimensions,
+    is_cut_alone,
+)
+from embaudit.comparisons.parity.steady import SteadyControl, requests_of
 from embaudit.comparisons.parity.texts import ROLES, texts_by_kind
 from embaudit.comparisons.parity.without_vector import no_vector_of_first
 from embaudit.comparisons.report import Report
 from embaudit.document import Page
 from embaudit.errors import EmbauditError, one_line
 from embaudit.finding import Finding, Level
+from embaudit.functions.as_documents import taken_alike
 from embaudit.functions.function import Answers, EmbeddingFunction, roles_to_compare
 from embaudit.sentences import within
 
@@ -46,6 +56,7 @@ class ParityReport(Report):
         explanation: of texts that are asked for as nothing in particular; None if there is nothing to explain.
         in_roles: of those that are asked for as queries, or as documents.
         corpora: what both make of pairs and queries.
+        reach: up to where it was tried, as the end of "the same function"; empty if that is all that is declared.
     """
 
     levels: ClassVar[Mapping[str, Level]] = {
@@ -66,6 +77,7 @@ class ParityReport(Report):
     dimensions: tuple[int, int] = (0, 0)
     seconds: float = 0.0
     requests: int = 0
+    reach: str = field(default="", kw_only=True)
     findings: tuple[Finding, ...] = ()
 
     @property
@@ -83,7 +95,7 @@ class ParityReport(Report):
         if self.verdict == "the same function":
             looks = sum(finding.level == "look" for finding in self.findings)
             more = f"; look at {looks} thing{'s' if looks > 1 else ''}" if looks else ""
-            return f"The same function{' in lower precision' if self.is_rounded else ''}{more}."
+            return f"The same function{' in lower precision' if self.is_rounded else ''}{self.reach}{more}."
         cause = next(finding for finding in self.by_level() if finding.level == "problem")
         return f"Another function: {within(cause.sentence)}"
 
@@ -115,6 +127,7 @@ class ParityReport(Report):
             "other": self.other,
             "verdict": self.verdict,
             "line": self.line,
+            "reach": self.reach.strip(),
             "dimensions": list(self.dimensions),
             "explanation": None if self.explanation is None else self.explanation.as_json(),
             "in_roles": {role: one.as_json() for role, one in self.in_roles.items()},
@@ -144,17 +157,31 @@ def compare_with(
         EmbauditError: if one of them gives no vectors at all.
     """
     # A passport is verified with what else is here, and without torch.
+    from embaudit.comparisons.change.declared import compare_configs, said_of
     from embaudit.comparisons.parity.corpora import compare_on
-    from embaudit.comparisons.parity.explain import explain
-    from embaudit.comparisons.parity.roles import explain_roles, told_by_one
+    from embaudit.comparisons.parity.explain import Explanation, explain
+    from embaudit.comparisons.parity.named_prompts import as_named
+    from embaudit.comparisons.parity.ranges import Reach, ask_many_at_once, try_long_texts
+    from embaudit.comparisons.parity.roles import explain_roles, left_on_fresh_texts, told_by_one
 
     start = time.monotonic()
     known, other = (second, first) if first.checkpoint is None and second.checkpoint is not None else (first, second)
+    known, by_name = as_named(known, other)
+    known, other = cut_alike(*taken_alike(known, other))
     checkpoint = known.checkpoint
     roles = roles_to_compare(known, other)
     texts = texts_by_kind(checkpoint, roles=roles)
     progress("texts of every kind")
+    before = known.requests, other.requests
     ours, theirs = asked_alone(known, texts), asked_alone(other, texts)
+    if isinstance(known, FirstDimensions) and theirs["plain"].vectors.shape[1] > known.kept:
+        # It gives all of them, whatever it is asked for: that is said, and all are compared.
+        known = known.function
+        ours = asked_alone(known, texts)
+    logs = [
+        requests_of(texts, answers, first + 1, function.requests - first) if function.may_depend_on_asking else []
+        for function, answers, first in zip((known, other), (ours, theirs), before, strict=True)
+    ]
     dimensions = tuple(found["plain"].vectors.shape[1] for found in (ours, theirs))
     kinds = tuple(
         compare_kind(kind, some, ours[kind].vectors, theirs[kind].vectors, theirs[kind].failures)
@@ -165,7 +192,11 @@ def compare_with(
         progress("the same texts in other ways")
         batch, alone = _batch(texts, theirs)
         rounding = rounding_of([kind for kind in kinds if kind.kind not in ROLES])
-        asked = tuple(ask_otherwise(other, checkpoint, batch, alone, rounding)) if batch else ()
+        asked = tuple(ask_otherwise(other, checkpoint, batch, alone, rounding, logs[1])) if batch else ()
+        if asked and not any(one.is_off for one in asked):
+            control = SteadyControl(other, logs[1], rounding)
+            many = confirmed(lambda: ask_many_at_once(other, batch, alone, rounding), control)
+            asked += () if many is None else (many,)
         for kind in kinds:
             if kind.kind in ROLES and other.alike(ROLES[kind.kind]) != "text":
                 asked += tuple(
@@ -176,6 +207,10 @@ def compare_with(
     explanation: Explanation | None = None
     in_roles: dict[str, Explanation] = {}
     failed: tuple[Finding, ...] = ()
+
+    def ask(some: Sequence[str], role: TextKind) -> np.ndarray:
+        return _asked_as(other, some, role, dimensions[1], 1).vectors
+
     # What is another vector the next time is not explained by one reading.
     is_steady = all(one.is_repeatable for one in asked)
     if with_explanation and checkpoint is not None and is_different and dimensions[1] and is_steady:
@@ -183,16 +218,41 @@ def compare_with(
         try:
             plainly = {kind: some for kind, some in texts.items() if kind not in ROLES}
             vectors = {kind: answers.vectors for kind, answers in theirs.items()}
-            if not apart or any(kind.kind in plainly for kind in apart):
+            own = {kind: answers.vectors for kind, answers in ours.items()}
+            if isinstance(known, FirstDimensions) and is_cut_alone(kinds, own, vectors):
+                left = {kind.kind: kind.worst for kind in kinds if kind.kind in plainly}
+                explanation = Explanation((NOT_NORMALISED,), left)
+            elif not apart or any(kind.kind in plainly for kind in apart):
                 explanation = explain(checkpoint, plainly, {kind: vectors[kind] for kind in plainly})
+                explanation = left_on_fresh_texts(explanation, ask)
             differing = apart if dimensions[0] == dimensions[1] else kinds
-            in_roles = explain_roles(checkpoint, texts, differing, vectors, explanation)
+            if explanation is None or NOT_NORMALISED not in explanation.differs:
+                in_roles = explain_roles(checkpoint, texts, differing, vectors, explanation, ask)
         except Exception as error:  # a model of a stranger, used as nobody uses it, may raise anything
             reason = f"The search for the reason failed: {one_line(error)}"
             failed = (Finding("not measured", reason, advice="Report it, with the names of both.", name="explanation"),)
+    declared = ""
+    if checkpoint is not None and other.checkpoint is not None and is_different:
+        declared = said_of(compare_configs(other.checkpoint, checkpoint), "checkpoint")
+    reach, long = Reach(), list[Finding]()
+    if checkpoint is not None and not is_different and is_steady:
+        progress("texts up to the declared limit")
+        reach, long = try_long_texts(checkpoint, other, is_asked=other.may_depend_on_asking)
+    is_of_a_client = other.kind not in ("endpoint", "checkpoint")
+    explanation = None if explanation is None else replace(explanation, is_of_a_client=is_of_a_client)
+    in_roles = {role: replace(one, is_of_a_client=is_of_a_client) for role, one in in_roles.items()}
+    if isinstance(known, FirstDimensions):
+        explanation = None if explanation is None else as_cut(explanation)
+        in_roles = {role: as_cut(one) for role, one in in_roles.items()}
     one_tells = tuple(told_by_one(known, other, [_by_text(texts, answers) for answers in (ours, theirs)]))
     progress("pairs and queries")
     corpora = tuple(compare_on(material, known, other))
+    if is_steady:
+        ended = [still_the_same(function, log) for function, log in zip((known, other), logs, strict=True)]
+        asked += tuple(one for one in ended if one is not None)
+    if any(one.how == AGAIN and not one.is_repeatable for one in asked):
+        # What was found rests on vectors that do not stay.
+        explanation, in_roles, corpora = None, {}, ()
     return ParityReport(
         checkpoint=known.name,
         checkpoint_id=known.identity,
@@ -204,9 +264,14 @@ def compare_with(
         in_roles=in_roles,
         corpora=corpora,
         dimensions=(dimensions[0], dimensions[1]),
+        reach=reach.said,
         findings=(
-            *findings_of(kinds, (dimensions[0], dimensions[1]), explanation, asked, known.kind, in_roles),
+            *ignored_dimensions(known, dimensions[0]),
+            *ignored_dimensions(other, dimensions[1]),
+            *findings_of(kinds, (dimensions[0], dimensions[1]), explanation, asked, known.kind, in_roles, declared),
             *(no_vector_of_first(kinds, ours, theirs, known.name) if checkpoint is None else ()),
+            *long,
+            *by_name,
             *one_tells,
             *failed,
         ),

@@ -18,14 +18,22 @@ from embaudit.checkpoint.settings import read_settings
 from embaudit.checkpoint.tokenizer import NO_LIMIT, position_limit
 from embaudit.comparisons.parity.clients import HEADERS, TEXT_CHANGES
 from embaudit.comparisons.parity.foreign import misread_units
+from embaudit.comparisons.parity.networks import with_other_bases, with_other_windows
 from embaudit.comparisons.parity.units import CHARACTERS, WHOLE, WORDS, Content, CutPieces, Unit
 
-# What a token sees of its text: as the model declares, only what is before it, or all.
-Attention = Literal["declared", "causal", "whole"]
+# What a token sees of its text: as the model declares, only what is before it, or all; or all of it at places that are
+# counted from zero.
+Attention = Literal["declared", "causal", "whole", "from zero"]
 Side = Literal["left", "right", "all", "windows"]
 SIDES: tuple[Side, ...] = ("right", "left", "all", "windows")
+# Where configurations say how far local attention reaches.
+WINDOWS = ("local_attention", "sliding_window")
 # Limits that servers have, beside those that a checkpoint's files and sizes say.
 LIMITS = (32, 64, 128, 256, 384, 512, 1_024, 2_048, 8_192)
+# Widths that exports and servers pad every text to; longer ones would take minutes.
+PADDED_TO, LONGEST_PADDED = (64, 128, 256, 512), 1_024
+# Other special tokens that may stand at the end.
+ENDS_TRIED = 12
 # Prompts of well-known families, which servers add to other checkpoints, too.
 PROMPTS = (
     "query: ",
@@ -73,6 +81,7 @@ class Reading:
         header: what is put before a text then.
         cut: after how many of which units it is cut off then.
         pieces: how a client cuts it, before it is sent.
+        padded: to how many tokens a shorter text is padded, and the padding read as the text is; 0 for none.
         differs: what is different from the declared reading, as the end of "it …"; by the aspect that it changes.
     """
 
@@ -84,6 +93,7 @@ class Reading:
     header: str = ""
     cut: tuple[Unit, int] | None = None
     pieces: CutPieces = WHOLE
+    padded: int = 0
     differs: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -138,7 +148,11 @@ class Reading:
         else:
             sequence = (*prefix, *(ids[-room:] if self.side == "left" else ids[:room]), *suffix)
         if sequence:
-            yield Window(sequence, units)
+            yield Window(self._padded(sequence), units)
+
+    def _padded(self, sequence: tuple[int, ...]) -> tuple[int, ...]:
+        pad = self.checkpoint.tokenizer.pad_token_id or 0
+        return (*sequence, *(pad,) * (self.padded - len(sequence)))
 
     def changed(self, aspect: str, sentence: str, **changes: Any) -> Reading:
         return replace(self, differs=(*self.differs, (aspect, sentence)), **changes)
@@ -176,7 +190,13 @@ def alternatives(reading: Reading) -> Iterator[Reading]:
         yield from _segments(reading)
     if "attention" not in done:
         yield reading.changed("attention", "lets tokens see only those before them", attention="causal")
-        yield reading.changed("attention", "lets tokens see those after them, too", attention="whole")
+        yield reading.changed("attention", _said_of_whole(reading.checkpoint), attention="whole")
+        if _counts_places_behind_padding(reading.checkpoint):
+            said = "counts positions from 0, where the model's first is behind that of padding"
+            yield reading.changed("attention", said, attention="from zero")
+    if "network" not in done:
+        for said, other in with_other_windows(reading.checkpoint):
+            yield reading.changed("network", said, checkpoint=other)
     if "limit" not in done:
         yield from _limits(reading)
 
@@ -186,6 +206,14 @@ def whole_alternatives(reading: Reading) -> Iterator[Reading]:
     done = [aspect for aspect, _ in reading.differs]
     if "prompt" not in done and "header" not in done:
         yield from _prompts(reading)
+    if "network" not in done:
+        for said, other in with_other_bases(reading.checkpoint):
+            yield reading.changed("network", said, checkpoint=other)
+    if "padding" not in done:
+        for width in sorted({reading.checkpoint.max_length, *PADDED_TO}):
+            if width <= min(position_limit(reading.checkpoint.model) or NO_LIMIT, LONGEST_PADDED):
+                said = f"pads texts to {width:,} tokens and reads the padding, without a mask"
+                yield reading.changed("padding", said, padded=width)
     if not done:
         yield from _headers(reading)
         yield from _foreign_ids(reading)
@@ -340,6 +368,11 @@ def _special_tokens(reading: Reading) -> Iterator[Reading]:
         tried["adds an end token"] = (prefix, (end,))
     if prefix and suffix:
         tried["adds the special tokens twice"] = (prefix + prefix, suffix + suffix)
+    if suffix:
+        others = [one for one in _special_ids(checkpoint) if (one,) != suffix][:ENDS_TRIED]
+        for one in others:
+            names = [str(tokenizer.convert_ids_to_tokens(each)) for each in (one, suffix[-1])]
+            tried[f"ends texts with {names[0]} in place of {names[1]}"] = (prefix, (*suffix[:-1], one))
     for sentence, (before, after) in tried.items():
         if max((*before, *after), default=0) >= checkpoint.vocabulary_size:
             continue
@@ -353,6 +386,31 @@ def _special_tokens(reading: Reading) -> Iterator[Reading]:
             sentence,
             checkpoint=replace(checkpoint, prefix_ids=before, suffix_ids=after, segments=segments),
         )
+
+
+def _special_ids(checkpoint: Checkpoint) -> list[int]:
+    """Ids of tokens that are special: those with a part of their own, and those that the tokenizer has besides."""
+    tokenizer = checkpoint.tokenizer
+    added = [number for number, token in getattr(tokenizer, "added_tokens_decoder", {}).items() if token.special]
+    return list(dict.fromkeys([*tokenizer.all_special_ids, *added]))
+
+
+def _said_of_whole(checkpoint: Checkpoint) -> str:
+    """Attention to all of a text, in words of what the model has instead."""
+    config = checkpoint.model.config.get_text_config()
+    window = next((size for name in WINDOWS if isinstance(size := getattr(config, name, None), int) and size > 0), None)
+    if window is not None and not getattr(config, "is_causal", False) and not getattr(config, "is_decoder", False):
+        return f"lets tokens see all of a text, beyond the window of {window:,} tokens that some layers have"
+    return "lets tokens see those after them, too"
+
+
+def _counts_places_behind_padding(checkpoint: Checkpoint) -> bool:
+    """Whether the first token's position is not 0, as RoBERTa's."""
+    embeddings = getattr(checkpoint.model, "embeddings", None)
+    table = getattr(embeddings, "position_embeddings", None)
+    return getattr(table, "padding_idx", None) is not None and bool(
+        getattr(embeddings, "padding_idx", None) is not None
+    )
 
 
 def _segments(reading: Reading) -> Iterator[Reading]:

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from embaudit.checkpoint import Encoder
 from embaudit.comparisons.parity.apart import moved
-from embaudit.comparisons.parity.compare import LEFT, KindDifference, compare_kind
+from embaudit.comparisons.parity.compare import HALF, LEFT, SAME, KindDifference, apart, compare_kind
 from embaudit.comparisons.parity.findings import asked_for
-from embaudit.comparisons.parity.texts import ROLES, texts_by_kind
+from embaudit.comparisons.parity.texts import FRESH, ROLES, texts_by_kind
 from embaudit.finding import Finding
 from embaudit.functions.function import EmbeddingFunction
 from embaudit.shown import quoted
 
 if TYPE_CHECKING:
-    from embaudit.checkpoint import Checkpoint
+    from embaudit.checkpoint import Checkpoint, TextKind
     from embaudit.comparisons.parity.explain import Explanation
 
+# (n, D) vectors of texts that are asked for as something; NaN where there is none.
+Ask = Callable[[Sequence[str], "TextKind"], np.ndarray]
 # The rule of what is said of roles that only one of two can be asked for.
 UNTOLD = "roles"
 
@@ -27,28 +30,33 @@ UNTOLD = "roles"
 def explain_roles(
     checkpoint: Checkpoint,
     texts: Mapping[str, Sequence[str]],
-    apart: Sequence[KindDifference],
+    differing: Sequence[KindDifference],
     theirs: Mapping[str, np.ndarray],
     plainly: Explanation | None,
+    ask: Ask,
 ) -> dict[str, Explanation]:
     """By role, how the checkpoint would have to be used to give the other's vectors of queries, or of documents.
 
     Args:
         texts: by kind.
-        apart: the kinds that differ; those that are asked for as something are explained.
+        differing: the kinds that differ; those that are asked for as something are explained.
         theirs: (n, D) the other's vectors by kind.
         plainly: what explains the texts that are asked for as nothing in particular. It is not looked for again where
             it explains these, too.
+        ask: the other's (n, D) vectors of texts that are asked for as something.
     """
     from embaudit.comparisons.parity.explain import explain
 
     found: dict[str, Explanation] = {}
     own_kind = {text: kind for kind, some in texts.items() if kind not in ROLES for text in some}
-    for one in apart:
+    for one in differing:
         if one.kind not in ROLES:
             continue
         vectors, reading = theirs[one.kind], checkpoint.reading(ROLES[one.kind])
         if not np.isfinite(vectors).all(axis=1).any():
+            continue
+        if (remembered := _remembered(reading, texts, one.kind, theirs, ask)) is not None:
+            found[one.kind] = remembered
             continue
         # What fits without the role's own prompt leaves that prompt out, too.
         has_own_prompt = reading.prompt.text != checkpoint.prompt.text
@@ -56,17 +64,62 @@ def explain_roles(
             left = plainly.leaves(one.texts, vectors)
             known = left[np.isfinite(left)]
             if len(known) and known.max() <= LEFT:
-                found[one.kind] = replace(plainly, left={one.kind: float(known.max())})
+                told = replace(plainly, left={one.kind: float(known.max())})
+                found[one.kind] = left_on_fresh_texts(told, ask, ROLES[one.kind])
                 continue
         places: dict[str, list[int]] = {}
         for place, text in enumerate(one.texts):
             places.setdefault(own_kind[text], []).append(place)
-        found[one.kind] = explain(
+        told = explain(
             reading,
             {kind: [one.texts[place] for place in some] for kind, some in places.items()},
             {kind: vectors[some] for kind, some in places.items()},
         )
+        found[one.kind] = left_on_fresh_texts(told, ask, ROLES[one.kind])
     return found
+
+
+def left_on_fresh_texts(told: Explanation, ask: Ask, role: TextKind = "text") -> Explanation:
+    """The explanation, with what it leaves on texts that nobody has asked for yet, if it is more than it may leave."""
+    if not told.is_complete or told.leaves is None:
+        return told
+    left = told.leaves(FRESH[role], ask(FRESH[role], role))
+    worst = float(np.nanmax(left)) if np.isfinite(left).any() else 0.0
+    more = replace(told, left={**told.left, "texts that were not asked for before": worst})
+    return told if more.is_complete else more
+
+
+def _remembered(
+    reading: Checkpoint, texts: Mapping[str, Sequence[str]], kind: str, theirs: Mapping[str, np.ndarray], ask: Ask
+) -> Explanation | None:
+    """Whether a text that is asked for as a query, say, gets the vector that it had before as none: a cache's.
+
+    Told by texts that are asked for as queries first: these have queries' vectors, and then keep them as documents.
+    """
+    from embaudit.comparisons.parity.explain import Explanation
+
+    before = {
+        text: row for each in texts if each not in ROLES for text, row in zip(texts[each], theirs[each], strict=True)
+    }
+    own = np.array([before[text] for text in texts[kind]])
+    vectors = theirs[kind]
+    if vectors.shape != own.shape:
+        return None
+    same, both = apart(vectors, own), np.isfinite(vectors).all(axis=1) & np.isfinite(own).all(axis=1)
+    if not both.any() or not np.nan_to_num(same[both]).max() <= SAME:
+        return None
+    role = ROLES[kind]
+    new = FRESH[role]
+    first, wanted = ask(new, role), Encoder(reading).encode_texts(list(new))
+    if first.shape != wanted.shape or not np.nan_to_num(apart(first, wanted), nan=2.0).max() <= HALF:
+        return None
+    if not np.nan_to_num(apart(ask(new, "text"), first), nan=2.0).max() <= SAME:
+        return None
+    sentence = (
+        f"gives the vector that the same text had before, asked for otherwise: what keeps vectors does not tell "
+        f"{asked_for(kind)} apart, and new texts get the right one"
+    )
+    return Explanation((sentence,), {kind: float(np.nan_to_num(same[both]).max())})
 
 
 def told_by_one(

@@ -34,6 +34,12 @@ IN_ROLES_PER_KIND = 3
 # Kinds to name in a sentence.
 NAMED = 4
 NOT_IN_ROLES = ("blank", "empty")
+# Texts of no kind, by what they are asked for as first: what is remembered of others tells nothing of them.
+FRESH: dict[TextKind, tuple[str, ...]] = {
+    "text": ("Seven swans crossed the frozen canal.", "Copper bells rang over the valley."),
+    "query": ("Who painted the blue gate behind the mill?", "when does the ferry leave from pier nine"),
+    "document": ("Grandmother keeps spare buttons in a tin.", "The orchard was sold to a brewer."),
+}
 FILLERS = ("old", "a", "1", ".")
 # Of another length in characters than WORDS: limits in tokens, words and characters are told apart by them.
 SHORT_WORDS = ("to", "an", "of", "is", "by", "on", "it", "we", "as", "no")

@@ -24,7 +24,7 @@ CONTENT = "mean of the text's own tokens"
 # All subsets of so many modules are tried; of more, one at a time and all.
 FEW_MODULES = 3
 # What a sequence's states depend on, and how they are pooled.
-Key = tuple[tuple[int, ...], int, int, int, SegmentIds | None, Attention]
+Key = tuple[tuple[int, ...], int, int, int, SegmentIds | None, Attention, int]
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ class Maker:
     def _key(self, reading: Reading, ids: tuple[int, ...]) -> Key:
         checkpoint = reading.checkpoint
         around = len(checkpoint.prefix_ids), len(checkpoint.suffix_ids)
-        return ids, checkpoint.prompt.unpooled, *around, checkpoint.segments, reading.attention
+        return ids, checkpoint.prompt.unpooled, *around, checkpoint.segments, reading.attention, id(checkpoint.model)
 
 
 class _Pooling(Encoder):
@@ -181,7 +181,9 @@ class _Pooling(Encoder):
         for indices, ids, mask in self._batches(sequences):
             with torch.inference_mode():
                 asked = checkpoint.inputs(ids, mask)
-                if attention != "declared":
+                if attention == "from zero":
+                    asked |= {"position_ids": torch.arange(ids.shape[1], device=ids.device).expand_as(ids)}
+                elif attention != "declared":
                     asked |= {"attention_mask": _seen(mask, attention, checkpoint.model.dtype)}
                 given = checkpoint.model(**asked, output_hidden_states=True)
                 earlier: tuple[torch.Tensor, ...] = getattr(given, "hidden_states", None) or ()

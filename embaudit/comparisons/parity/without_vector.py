@@ -19,22 +19,39 @@ if TYPE_CHECKING:
 
 # A kind, and the places of its texts.
 Lacking = tuple[KindDifference, list[int]]
+# What to do about numbers that cannot be used. Half precision overflows to infinity and NaN, never to zeros.
+NOT_FINITE = "Ask for that text in float32: half precision overflows so."
+ZEROS = (
+    "Look at the vector before a client changes it: zeros come of whole numbers rounded in another range, of base64 "
+    "that is read as something else, and of a static model that knows no word of the text."
+)
 # Many servers refuse these; nobody stores a vector of a text with nothing in it.
 OFTEN_REFUSED = ("empty", "blank", "lengths", "at the limit", "beyond the limit")
+LEAVE_OUT = "Leave such texts out before it is asked."
+# Whatever is given in place of a vector of these: a status, None, NaN, zeros.
+NOTHING_IN_THEM = ("empty", "blank")
 
 
 def not_finite(kinds: Sequence[KindDifference]) -> Iterator[Finding]:
     """Texts whose vector by the other is NaN or zeros, of kinds of which the first function gives vectors."""
     broken = [(kind, places) for kind in kinds if (places := _broken(kind))]
-    if broken:
-        yield Finding(
-            "problem",
-            f"{_which(broken)} get NaN or a vector of zeros, {_first(broken)} first.",
-            "No search finds them, and some indexes refuse them.",
-            "Ask for that text in float32: half precision overflows so.",
-            "not_finite",
-            _count(broken),
-        )
+    zeros = [(kind, some) for kind, places in broken if (some := [one for one in places if kind.is_zero(one)])]
+    others = [(kind, some) for kind, places in broken if (some := [one for one in places if not kind.is_zero(one)])]
+    for found, what, advice in ((others, "NaN", NOT_FINITE), (zeros, "a vector of zeros", ZEROS)):
+        lacking = [one for one in found if one[0].kind not in NOTHING_IN_THEM]
+        empty = [one for one in found if one[0].kind in NOTHING_IN_THEM]
+        if lacking:
+            yield Finding(
+                "problem",
+                f"{_which(lacking)} get {what}, {_first(lacking)} first.",
+                "No search finds them, and some indexes refuse them.",
+                advice,
+                "not_finite",
+                _count(lacking),
+            )
+        if empty:
+            sentence = f"{_which(empty)} get {what}, {_first(empty)} first."
+            yield Finding("look", sentence, "There is nothing in them.", LEAVE_OUT, "no_vector", _count(empty))
 
 
 def no_vector(kinds: Sequence[KindDifference], known: str) -> Iterator[Finding]:
@@ -54,10 +71,11 @@ def no_vector(kinds: Sequence[KindDifference], known: str) -> Iterator[Finding]:
             places = [place for place in places if kind.texts[place] not in said]
         if places:
             is_refusal = kind.kind in OFTEN_REFUSED and "status 4" in kind.failures[places[0]]
+            is_refusal |= kind.kind in NOTHING_IN_THEM
             lacking["look" if is_refusal else "problem"].append((kind, places))
     words = {
-        "problem": (f"The {known} gives each of them one.", "Ask for that text alone; what serves it logs why."),
-        "look": ("Many servers refuse such texts.", "Leave such texts out before it is asked."),
+        "problem": (f"The {known} gives each of them one.", "Ask for that text alone, and see what is answered."),
+        "look": ("Many servers refuse such texts.", LEAVE_OUT),
     }
     for level, some in lacking.items():
         if some:

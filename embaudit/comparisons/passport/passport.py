@@ -12,12 +12,14 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from embaudit.comparisons.parity.compare import HALF, SAME, SAME_LENGTH
+from embaudit.comparisons.parity.requested import first_of_rows
 from embaudit.comparisons.parity.texts import ROLES
 
 FORMAT: Final = "embaudit passport"
 # Increased when a key changes its meaning or goes. A reader skips keys that it does not know.
 VERSION: Final = 1
 CHECKSUM = "checksum"
+AS_DOCUMENTS = "as documents"
 
 
 class PassportPart(BaseModel):
@@ -125,6 +127,35 @@ class Passport(PassportPart):
     def without(self, kinds: Collection[str]) -> Passport:
         """The passport without the canaries of some kinds."""
         return self.model_copy(update={"canaries": tuple(one for one in self.canaries if one.kind not in kinds)})
+
+    def cut_to(self, dimensions: int) -> Passport:
+        """The passport of the first so many dimensions, normalised again; itself if it has no more."""
+        if dimensions >= self.reading.dimension:
+            return self
+        rows = first_of_rows(np.array([one.numbers for one in self.canaries]), dimensions)
+        canaries = [
+            one.model_copy(update={"vector": as_base64(row)}) for one, row in zip(self.canaries, rows, strict=True)
+        ]
+        reading = self.reading.model_copy(update={"dimension": dimensions})
+        return self.model_copy(update={"canaries": tuple(canaries), "reading": reading})
+
+    @property
+    def takes_texts_as_documents(self) -> bool:
+        """Whether every text that is a canary as a document, too, has the same vector so."""
+        known = {one.text: one.vector for one in self.canaries if one.kind not in ROLES}
+        documents = [one for one in self.canaries if one.kind == AS_DOCUMENTS and one.text in known]
+        return bool(documents) and all(one.vector == known[one.text] for one in documents)
+
+    def of_documents(self) -> Passport:
+        """The passport with documents in place of texts that are neither query nor document, by their own kinds."""
+        kinds = {one.text: one.kind for one in self.canaries if one.kind not in ROLES}
+        documents = [
+            one.model_copy(update={"kind": kinds[one.text]})
+            for one in self.canaries
+            if one.kind == AS_DOCUMENTS and one.text in kinds
+        ]
+        others = [one for one in self.canaries if one.kind in ROLES and one.kind != AS_DOCUMENTS]
+        return self.model_copy(update={"canaries": (*documents, *others)})
 
     @property
     def has_roles(self) -> bool:

@@ -9,6 +9,7 @@ from embaudit.comparisons.parity.texts import ROLES
 from embaudit.comparisons.passport.canaries import asked_as_well
 from embaudit.comparisons.passport.passport import Passport
 from embaudit.finding import Finding
+from embaudit.functions.as_documents import AsDocuments
 from embaudit.functions.function import Answers, EmbeddingFunction
 
 
@@ -17,15 +18,23 @@ def roles_of_its_own(function: EmbeddingFunction) -> list[str]:
     return [kind for kind, role in ROLES.items() if function.alike(role) != "text"]
 
 
-def comparable(passport: Passport, other: EmbeddingFunction) -> Passport:
-    """The passport with those canaries in roles that the other can be asked for.
+def comparable(passport: Passport, other: EmbeddingFunction) -> tuple[Passport, EmbeddingFunction]:
+    """The passport with those canaries in roles that the other can be asked for, and the other as it is asked.
 
     A checkpoint that puts nothing before queries gives them its texts' vectors, so that its passport knows these.
+    If one of them has no way for texts that are neither query nor document, these are left out.
     """
     if not other.takes_roles:
-        return passport.without(ROLES)
-    new = roles_of_its_own(other)
-    return passport if passport.has_roles or not passport.takes_all_alike else asked_as_well(passport, new)
+        return passport.without(ROLES), other
+    if not passport.has_roles:
+        new = roles_of_its_own(other)
+        return (asked_as_well(passport, new) if passport.takes_all_alike else passport), other
+    is_of_a_checkpoint = bool(passport.checkpoint.weights_sha256)
+    if passport.takes_texts_as_documents:
+        # A checkpoint's declaration says so of its texts; of an object, that it has no other way for them.
+        is_told_apart = other.takes_plain_texts and other.alike("document") != "text"
+        return passport, AsDocuments(other) if is_told_apart and not is_of_a_checkpoint else other
+    return passport if other.takes_plain_texts else passport.of_documents(), other
 
 
 def untold_roles(passport: Passport, other: EmbeddingFunction, theirs: Mapping[str, Answers]) -> Iterator[Finding]:

@@ -14,7 +14,15 @@ from typing import Any
 import numpy as np
 
 from embaudit.comparisons.parity.apart import is_apart, is_rounding, moved
-from embaudit.comparisons.parity.asking import AGAIN, AskedOtherwise, ask_for_base64, ask_in_a_batch, held_to_alone
+from embaudit.comparisons.parity.asking import (
+    AGAIN,
+    AskedOtherwise,
+    ask_for_base64,
+    ask_in_a_batch,
+    confirmed,
+    held_to_alone,
+    still_the_same,
+)
 from embaudit.comparisons.parity.compare import (
     HALF,
     LEFT,
@@ -28,6 +36,8 @@ from embaudit.comparisons.parity.compare import (
 from embaudit.comparisons.parity.findings import findings_of
 from embaudit.comparisons.parity.forms import forms_of
 from embaudit.comparisons.parity.parity import ParityReport, asked_alone
+from embaudit.comparisons.parity.requested import NOT_NORMALISED, ignored_dimensions
+from embaudit.comparisons.parity.steady import SteadyControl, requests_of
 from embaudit.comparisons.parity.texts import ROLES
 from embaudit.comparisons.passport.page import passport_page
 from embaudit.comparisons.passport.passport import Passport
@@ -79,13 +89,17 @@ def verify_with(passport: Passport, other: EmbeddingFunction) -> PassportReport:
         EmbauditError: if it gives no vectors at all.
     """
     start = time.monotonic()
-    made, passport = passport, comparable(passport, other)
+    made = passport
+    passport, other = comparable(passport, other)
+    if other.asked_dimensions is not None:
+        passport = passport.cut_to(other.asked_dimensions)
     theirs, asked = _asked(passport, other)
     kinds = _compared(passport, theirs)
     dimensions = passport.reading.dimension, next(iter(theirs.values())).vectors.shape[1]
     # What is another vector the next time has no cause that a pattern could tell.
     is_steady = not any(one.how in (TOGETHER, AGAIN) and one.difference.worst > HALF for one in asked)
-    probable = _probable(passport, kinds, theirs) if is_steady else ""
+    is_cut = passport.reading.dimension < made.reading.dimension
+    probable = _probable(passport, kinds, theirs, is_cut=is_cut) if is_steady else ""
     return PassportReport(
         checkpoint=passport.checkpoint.source,
         checkpoint_id=passport.checkpoint.id,
@@ -96,6 +110,7 @@ def verify_with(passport: Passport, other: EmbeddingFunction) -> PassportReport:
         seconds=time.monotonic() - start,
         requests=other.requests,
         findings=(
+            *ignored_dimensions(other, dimensions[1]),
             *(
                 _told(finding, probable, _command(passport, other.typed))
                 for finding in findings_of(kinds, dimensions, None, asked, "passport")
@@ -104,6 +119,7 @@ def verify_with(passport: Passport, other: EmbeddingFunction) -> PassportReport:
         ),
         passport=passport,
         differing=tuple(_differing(kinds, dimensions)),
+        reach=_reach(passport),
         probable=probable,
     )
 
@@ -119,18 +135,38 @@ def _asked(passport: Passport, other: EmbeddingFunction) -> tuple[dict[str, Answ
     asked: list[AskedOtherwise] = []
     theirs = asked_alone(other, texts, at_once=AT_ONCE)
     kinds = _compared(passport, theirs)
+    log = requests_of(texts, theirs, 0, -1)
     if any(_is_off(kind) for kind in kinds) and not is_rounding(kinds):
+        first = other.requests
         together, theirs = _every(theirs), asked_alone(other, texts)
         every, kinds = [canary.text for some in passport.kinds.values() for canary in some], _compared(passport, theirs)
+        log = requests_of(texts, theirs, first + 1, other.requests - first)
         # What is asked one after the other was asked a second time.
         how = TOGETHER if other.takes_many_at_once else AGAIN
-        asked.append(AskedOtherwise(how, _held(every, _every(theirs), together), rounding=rounding_of(kinds)))
+        held = AskedOtherwise(how, _held(every, _every(theirs), together), rounding=rounding_of(kinds))
+        moved = still_the_same(other, log) if held.is_off else None
+        if moved is not None:
+            return theirs, [moved]
+        if held.is_off and other.takes_many_at_once:
+            # What was asked for together is asked so once more: it may have been another model then.
+            beside = asked_alone(other, texts, at_once=AT_ONCE)
+            if not _held(every, _every(theirs), _every(beside)).worst > HALF:
+                held = replace(held, how=AGAIN, cause="after the first requests")
+        asked.append(held)
+        if not held.is_repeatable:
+            return theirs, asked
     batch = _batch(passport, theirs)
     if batch:
         some, alone, rounding = list(batch), np.array(list(batch.values())), rounding_of(kinds)
-        asked.append(ask_in_a_batch(other, some, alone, rounding=rounding))
-        asked += ask_for_base64(other, some[:IN_BASE64], alone[:IN_BASE64], rounding)
-    return theirs, asked
+        control = SteadyControl(other, log, rounding)
+        for way in (
+            lambda: ask_in_a_batch(other, some, alone, rounding=rounding),
+            lambda: next(ask_for_base64(other, some[:IN_BASE64], alone[:IN_BASE64], rounding), None),
+        ):
+            found = confirmed(way, control)
+            asked += [] if found is None else [found]
+    moved = still_the_same(other, log)
+    return theirs, [moved] if moved is not None else asked
 
 
 def _held(texts: Sequence[str], alone: Answers, together: Answers) -> KindDifference:
@@ -189,6 +225,15 @@ def _batch(passport: Passport, theirs: Mapping[str, Answers]) -> dict[str, np.nd
     return chosen
 
 
+def _reach(passport: Passport) -> str:
+    """Up to where the canaries reach, as the end of "the same function"; empty if that is all that is declared."""
+    longest = max(canary.tokens for canary in passport.canaries)
+    declared = passport.reading.max_length
+    is_known = bool(passport.checkpoint.weights_sha256)
+    is_all = declared is not None and longest >= declared
+    return "" if is_all or not is_known else f" for texts of up to {longest:,} tokens, the passport's longest"
+
+
 def _differing(kinds: Sequence[KindDifference], dimensions: tuple[int, int]) -> list[str]:
     has_moved = {kind.kind for kind in (kinds if dimensions[0] != dimensions[1] else moved(kinds))}
     found = []
@@ -199,8 +244,14 @@ def _differing(kinds: Sequence[KindDifference], dimensions: tuple[int, int]) -> 
     return found
 
 
-def _probable(passport: Passport, kinds: Sequence[KindDifference], theirs: Mapping[str, Answers]) -> str:
-    """What the differences have in common, as a sentence; empty if nothing."""
+def _probable(
+    passport: Passport, kinds: Sequence[KindDifference], theirs: Mapping[str, Answers], *, is_cut: bool = False
+) -> str:
+    """What the differences have in common, as a sentence; empty if nothing.
+
+    Args:
+        is_cut: whether it was asked for fewer dimensions than the checkpoint has.
+    """
     differ = [kind.kind for kind in moved(kinds)]
     if differ and ROLES.keys() >= set(differ):
         if all(kind.worst <= SAME for kind in kinds if kind.kind in differ):
@@ -225,7 +276,10 @@ def _probable(passport: Passport, kinds: Sequence[KindDifference], theirs: Mappi
     turned = known & (distances > SAME)
     stretched = known & (np.abs(ratios - 1) > SAME_LENGTH)
     if stretched.any() and not turned.any():
-        return _length_cause(passport, np.linalg.norm(given[known], axis=1))
+        lengths = np.linalg.norm(given[known], axis=1)
+        if is_cut and passport.reading.is_normalised and np.ptp(lengths) > SAME_LENGTH:
+            return f"It {NOT_NORMALISED}."
+        return _length_cause(passport, lengths)
     compared = [canary for canary, is_known in zip(canaries, known, strict=True) if is_known]
     return probable_cause(
         compared, (turned | stretched)[known], passport.reading.max_length, passport.reading.counted_in

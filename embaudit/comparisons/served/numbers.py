@@ -7,12 +7,21 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from embaudit.checkpoint.hard_texts import KINDS
+from embaudit.comparisons.parity.without_vector import ZEROS
 from embaudit.finding import Finding
 from embaudit.functions.function import Answers
 from embaudit.measures.integrity.function import distinct_finding, texts_that_differ
 
 # Many servers refuse them, and nobody stores a vector of a text with nothing in it.
+ZERO = "its vector is zero"
 MAY_HAVE_NONE = {*KINDS["empty"], *KINDS["blank"]}
+
+
+def _advice(reason: str, kind: str) -> str:
+    """What to do about a text without a usable vector."""
+    if reason == ZERO:
+        return ZEROS
+    return "Look at the server's log for that text." if kind == "endpoint" else "Call it with that text alone."
 
 
 def hard_texts() -> list[str]:
@@ -20,10 +29,14 @@ def hard_texts() -> list[str]:
     return [text for some in KINDS.values() for text in some]
 
 
-def number_findings(texts: Sequence[str], answers: Answers) -> Iterator[Finding]:
-    """What is wrong with the vectors of ``hard_texts``, each asked alone."""
-    yield from _without_a_vector(texts, answers)
-    has_vector = np.isfinite(answers.vectors).all(axis=1)
+def number_findings(texts: Sequence[str], answers: Answers, kind: str = "endpoint") -> Iterator[Finding]:
+    """What is wrong with the vectors of ``hard_texts``, each asked alone.
+
+    Args:
+        kind: what gave them: an endpoint has a log, an object of the user's program has none.
+    """
+    yield from _without_a_vector(texts, answers, kind)
+    has_vector = np.isfinite(answers.vectors).all(axis=1) & (np.linalg.norm(answers.vectors, axis=1) > 0)
     if not has_vector.any():
         return
     differ = set(texts_that_differ())
@@ -31,7 +44,7 @@ def number_findings(texts: Sequence[str], answers: Answers) -> Iterator[Finding]
     yield distinct_finding([texts[place] for place in places], answers.vectors[places])
 
 
-def _without_a_vector(texts: Sequence[str], answers: Answers) -> Iterator[Finding]:
+def _without_a_vector(texts: Sequence[str], answers: Answers, kind: str) -> Iterator[Finding]:
     """Texts that are refused, that fail, and whose vector is NaN or zeros."""
     is_finite = np.isfinite(answers.vectors).all(axis=1)
     reasons = dict(answers.failures)
@@ -39,7 +52,7 @@ def _without_a_vector(texts: Sequence[str], answers: Answers) -> Iterator[Findin
         reasons.setdefault(int(place), "its vector has NaN or infinity")
     for place in np.flatnonzero(is_finite):
         if not np.linalg.norm(answers.vectors[place]) > 0:
-            reasons[int(place)] = "its vector is zero"
+            reasons[int(place)] = ZERO
     tolerable = [place for place in sorted(reasons) if texts[place] in MAY_HAVE_NONE]
     others = [place for place in sorted(reasons) if texts[place] not in MAY_HAVE_NONE]
 
@@ -55,7 +68,7 @@ def _without_a_vector(texts: Sequence[str], answers: Answers) -> Iterator[Findin
             "problem",
             lacking(others),
             "Such texts cannot be stored or asked for.",
-            "Look at the server's log for that text.",
+            _advice(reasons[others[0]], kind),
             "not_finite",
             float(len(others)),
         )

@@ -20,6 +20,7 @@ from embaudit.comparisons.switch.verdict import HOLDS, Judged, SwitchVerdict, ju
 from embaudit.document import Page
 from embaudit.errors import EXIT_TRIPPED, MeasureError
 from embaudit.finding import Finding, Level
+from embaudit.functions.as_documents import taken_alike
 from embaudit.functions.function import EmbeddingFunction
 from embaudit.functions.object.named import is_named_object
 from embaudit.measures.quality.golden import GoldenChanges
@@ -187,7 +188,7 @@ def switch_functions(
         MeasureError: if a text has no vector, or there are too few documents.
     """
     start = time.monotonic()
-    switched_pairs, switched, cost = encode_all(old, new, pairs, searches, rows, progress)
+    switched_pairs, switched, cost = encode_all(*taken_alike(old, new), pairs, searches, rows, progress)
     report = switch_vectors(
         switched_pairs,
         switched,

@@ -16,7 +16,7 @@ from embaudit.errors import EmbauditError, UsageError, one_line
 from embaudit.functions.endpoint.answers import LIST_BYTES, Answer, Endless, most_bytes
 from embaudit.functions.endpoint.dialects import OPENAI, BadAnswer, Dialect, Encoding, Fields, as_vectors
 from embaudit.functions.endpoint.pace import Pace
-from embaudit.functions.function import AS_SUCH, IN_ORDER, Answers, EmbeddingFunction, first_alike
+from embaudit.functions.function import AS_SUCH, IN_ORDER, LISTS, Answers, EmbeddingFunction, first_alike
 from embaudit.functions.parts import GONE, Unanswered, encode_in_parts
 from embaudit.masking import keep_credentials, keep_secret, masked, without_credentials
 from embaudit.small_files import TooDeep
@@ -132,6 +132,7 @@ class Endpoint(EmbeddingFunction):
         self.refused: Answer | None = None
         self._late = 0
         self._has_answered = False
+        self._gives_base64: bool | None = None
         self._at_once = 1
         self._exchange: Exchange | None = None
 
@@ -190,7 +191,12 @@ class Endpoint(EmbeddingFunction):
         """Each text asked for alone and in base64, as OpenAI's client does; None if the API has no such thing."""
         if self.dialect is not OPENAI:
             return None
-        return self._encode(self._sent(texts), 1, encoding="base64", fields=self._fields_of("text"))
+        answers = self._encode(self._sent(texts), 1, encoding="base64", fields=self._fields_of("text"))
+        if self._gives_base64 is False:
+            # What came is not what was asked for: it says nothing of base64.
+            nothing = np.full_like(answers.vectors, np.nan)
+            return Answers(nothing, dict.fromkeys(range(len(texts)), LISTS))
+        return answers
 
     def _sent(self, texts: Sequence[str], role: TextKind = "text") -> list[str]:
         prompt = getattr(self.prompts, role)
@@ -312,7 +318,10 @@ class Endpoint(EmbeddingFunction):
         if answer.status != 200:
             raise Failed(f"status {answer.status}: {answer.said}", answer.status, answer.wait)
         try:
-            return as_vectors(self.dialect.rows(answer.json()), len(texts))
+            rows = self.dialect.rows(answer.json())
+            if encoding == "base64":
+                self._gives_base64 = any(isinstance(row, str) for row in rows)
+            return as_vectors(rows, len(texts))
         except TooDeep as error:
             raise Failed(f"the answer cannot be read: {error}", 200, advice=self._promised) from error
         except ValueError as error:

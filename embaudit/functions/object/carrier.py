@@ -68,6 +68,9 @@ class ObjectFunction(EmbeddingFunction):
         }
         self.takes_roles = documents is not None or offered.query is not None or prompts != NO_PROMPTS
         self.tells_roles_apart = documents is not None or offered.query is not None or prompts.query != prompts.document
+        tells_apart = documents is not None or offered.query is not None
+        is_a_document = self._ways["text"] == self._ways["document"] and prompts.text == prompts.document
+        self.takes_plain_texts = not (tells_apart and is_a_document)
         self.limit, self.similarity = _limit(self._documents), _similarity(self._documents)
 
     def _opened(self, given: Any) -> tuple[Any, Interface]:

@@ -89,7 +89,7 @@ def _unread_findings(checkpoint: Checkpoint, records: Sequence[TensorRecord]) ->
         return [
             Finding(
                 "look",
-                f"{len(unread)} tensors of {file} are read by nothing in the model: "
+                f"{len(unread)} tensors of {file} {'is' if len(unread) == 1 else 'are'} read by nothing in the model: "
                 f"{first_of([record.stored_name for record in unread])}.",
                 meaning="If they took part in training, the vectors are not those of the trained network.",
                 advice="Check that config.json (model_type, architectures, biases) belongs to these weights.",

@@ -16,6 +16,7 @@ from embaudit.checkpoint.modules import LEGACY_POOLING_FLAGS
 from embaudit.checkpoint.settings import TRANSFORMER_SETTINGS
 from embaudit.checkpoint.tokenizer import NO_LIMIT, TOKENIZER_CONFIG, position_limit, position_table
 from embaudit.finding import Finding
+from embaudit.measures.integrity.not_computed import not_computed
 from embaudit.measures.integrity.two_weight_files import two_weight_files
 
 # transformers writes 1e30 for a tokenizer without a limit.
@@ -36,6 +37,7 @@ def file_findings(checkpoint: Checkpoint) -> list[Finding]:
         *_several_poolings(checkpoint),
         *_unusual_config(checkpoint),
         *_default_prompt(checkpoint),
+        *not_computed(checkpoint),
         *_module_folders(checkpoint),
         *_pooled_dimension(checkpoint),
         *_truncation_side(checkpoint),

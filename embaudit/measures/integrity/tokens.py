@@ -93,7 +93,9 @@ def _ids_findings(checkpoint: Checkpoint) -> list[Finding]:
             f"{_tokens(checkpoint, ours[:8])} by the one and {_tokens(checkpoint, theirs[:8])} by the other.",
             meaning="sentence-transformers reads texts by the one, servers that read tokenizer.json by the other. One "
             "of the two is not how the model was trained.",
-            advice="Find out which one training used, and save it: tokenizer.save_pretrained(FOLDER) writes both.",
+            advice=f'Find out which one training used. If it was {TOKENIZER_JSON}, write "tokenizer_class": '
+            f'"PreTrainedTokenizerFast" into {TOKENIZER_CONFIG}; saving what is loaded now would write the other '
+            f"ids into {TOKENIZER_JSON}, too.",
             name="tokenizer_ids",
             value=len(differing) / len(KINDS),
         )

@@ -125,7 +125,8 @@ def collapse_findings(measured: MeasuredPairs, found: Collapse | None) -> list[F
             Finding(
                 "look",
                 f"Unrelated texts have a high cosine, but the vectors have not collapsed: {figures}.",
-                "The order of results is not affected. A threshold on the cosine taken from another checkpoint is.",
+                "A high cosine alone changes no order of results: the scores say whether it is right. A threshold from "
+                "another checkpoint is affected.",
                 "Take thresholds from the scale of this checkpoint's scores (score_scale).",
                 RULE,
                 found.separation,

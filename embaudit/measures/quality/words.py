@@ -10,6 +10,9 @@ from embaudit.measures.quality.measured import Measured, with_interval
 from embaudit.measures.quality.scores import ResampledScore
 
 RULE = "no_better_than_words"
+# A score of less than this share of what words alone reach, and so far below for certain, is no weakness on a kind of
+# text: one task has collapsed, whatever another one gained.
+SHARE, FAR = 1 / 3, 0.25
 
 
 def best_baseline(measured: Measured) -> tuple[str, ResampledScore] | None:
@@ -30,7 +33,7 @@ def beats_words(measured: Sequence[Measured], gains: Mapping[str, ResampledScore
 
 
 def words_findings(measured: Sequence[Measured]) -> list[Finding]:
-    """``problem`` if no data set shows a gain over its better baseline; ``look`` if only some do.
+    """``problem`` if no data set shows a gain over its better baseline, or one collapses; ``look`` if only some do.
 
     With one data set, ``problem`` takes a clear loss: some data sets are made of questions that words answer.
     """
@@ -51,6 +54,13 @@ def words_findings(measured: Sequence[Measured]) -> list[Finding]:
     level: Level = "ok" if all(beats) else "look"
     if not any(beats) and (len(gains) > 1 or all(is_worse)):
         level = "problem"
+    collapsed = [
+        one.name
+        for (one, served, _, gain), estimate in zip(gains, estimates, strict=True)
+        if (estimate.high or 0.0) < -FAR and served.value < SHARE * (served.value - gain.value)
+    ]
+    has_collapsed = bool(collapsed) and level != "problem"
+    level = "problem" if collapsed else level
     parts = [
         f"{one.metric} is {with_interval(served.estimate())} on {one.name}, "
         f"{with_interval(gain.estimate(), signed=True)} from {baseline}"
@@ -61,19 +71,28 @@ def words_findings(measured: Sequence[Measured]) -> list[Finding]:
         "look": "It does no better than its words alone on some texts",
         "problem": "It does no better than its words alone",
     }[level]
+    if has_collapsed:
+        verdict = f"It finds less than a third of what words alone find on {' and '.join(collapsed)}"
     worst = min(zip(gains, estimates, strict=True), key=lambda one: one[1].value or 0.0)[1]
     return [
         Finding(
             level,
             f"{verdict}: {'; '.join(parts)}.",
-            "" if level == "ok" else _meaning(level),
-            "" if level == "ok" else _advice(level),
+            COLLAPSE[0] if has_collapsed else "" if level == "ok" else _meaning(level),
+            COLLAPSE[1] if has_collapsed else "" if level == "ok" else _advice(level),
             RULE,
             worst.value,
             worst.low,
             worst.high,
         )
     ]
+
+
+# What a collapse on one task means where another one is as it should be, and what to do.
+COLLAPSE = (
+    "A search of that kind returns almost anything, though other scores are as they should be.",
+    "See what is done to queries or to documents alone: a prompt on the wrong side, a role, a limit, another model.",
+)
 
 
 def _meaning(level: Level) -> str:

@@ -1,0 +1,134 @@
+"""What is declared is tried, or the verdict says up to where: requests of many texts, texts of thousands of tokens."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from some_rows import mostly_slow
+from tiny import tiny_bert
+
+from benchmarks.serving.faults import faithful
+from benchmarks.serving.server import Encode, Refusal, Served, serving
+from embaudit.checking.served import check_served
+from embaudit.checkpoint import Checkpoint, LoadOptions, load_checkpoint
+from embaudit.comparisons.parity.parity import ParityReport, compare_with
+from embaudit.comparisons.passport.make import make_passport
+from embaudit.comparisons.passport.verify import verify_with
+from embaudit.functions.checkpoint import CheckpointFunction
+from embaudit.functions.endpoint.recognise import open_endpoint
+from embaudit.measures.quality.material import Material, sample_material
+
+LIMIT = 4_096
+
+
+@pytest.fixture(scope="module")
+def long_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
+    """It declares 4,096 tokens, and has positions for more."""
+    from transformers import BertConfig, BertModel
+
+    folder: Path = tiny_bert(tmp_path_factory.mktemp("ranges") / "tiny")
+    config = BertConfig.from_pretrained(folder, max_position_embeddings=LIMIT + 1_024, num_hidden_layers=1)
+    BertModel(config, add_pooling_layer=False).save_pretrained(folder)
+    (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": LIMIT, "do_lower_case": False}))
+    return load_checkpoint(str(folder), LoadOptions(device="cpu"))
+
+
+def compared(served: Served, checkpoint: Checkpoint) -> ParityReport:
+    with serving(served) as address, open_endpoint(address) as endpoint:
+        endpoint.wait_at_most = 0
+        return compare_with(CheckpointFunction(checkpoint), endpoint, Material())
+
+
+def cut(checkpoint: Checkpoint, limit: int) -> Encode:
+    return faithful(replace(checkpoint, limits=dict.fromkeys(checkpoint.limits, limit)))
+
+
+def refusing(checkpoint: Checkpoint, limit: int) -> Encode:
+    encode = faithful(checkpoint)
+
+    def answer(texts: list[str]) -> np.ndarray:
+        if max(map(len, checkpoint.own_ids(texts))) > limit:
+            raise Refusal(413, "too long")
+        return encode(texts)
+
+    return answer
+
+
+# (the server, the level of what is said, a part of the line or of the finding)
+LONG: dict[str, tuple[Callable[[Checkpoint], Encode], str, str]] = {
+    "as declared": (faithful, "ok", "read to their end, up to 4,096 tokens, the declared limit"),
+    "cut at 2,048": (lambda c: cut(c, 2_048), "problem", "where the checkpoint declares 4,096"),
+    "cut at 1,300": (lambda c: cut(c, 1_300), "problem", "where the checkpoint declares 4,096"),
+    "refused beyond 2,000": (lambda c: refusing(c, 2_000), "problem", "gets no vector, where the checkpoint declares"),
+    "longer than declared": (lambda c: cut(c, LIMIT + 900), "look", "more of a text than the 4,096 tokens"),
+}
+
+
+@pytest.mark.parametrize("name", mostly_slow(LONG, ("as declared", "cut at 2,048")))
+def test_texts_up_to_the_declared_limit(long_checkpoint: Checkpoint, name: str) -> None:
+    make, level, said = LONG[name]
+    report = compared(Served(make(long_checkpoint)), long_checkpoint)
+    assert said in report.line + " ".join(one.sentence for one in report.findings)
+    assert (level == "problem") == (report.verdict == "another function")
+    assert "for texts of up to 1,024 tokens" in report.line or level == "problem"
+    if "cut at" in name:
+        limit = int(name.removeprefix("cut at ").replace(",", ""))
+        (value,) = (one.value for one in report.findings if one.name == "declared_limit")
+        assert value == pytest.approx(limit, rel=0.05)
+
+
+def test_a_passport_says_how_far_it_reaches(long_checkpoint: Checkpoint, served_checkpoint: Checkpoint) -> None:
+    known = CheckpointFunction(long_checkpoint)
+    line = verify_with(make_passport(known), known).line
+    assert line == "The same function for texts of up to 513 tokens, the passport's longest."
+    short = CheckpointFunction(served_checkpoint)
+    assert verify_with(make_passport(short), short).line == "The same function."
+
+
+def after(checkpoint: Checkpoint, most: int, wrong: Callable[[np.ndarray, int], np.ndarray]) -> Served:
+    encode = faithful(checkpoint)
+
+    def answer(texts: list[str]) -> np.ndarray:
+        rows = encode(texts)
+        return np.concatenate([rows[:most], wrong(rows, most)]) if len(texts) > most else rows
+
+    return Served(answer)
+
+
+WRONG_ROWS: dict[str, tuple[int, Callable[[np.ndarray, int], np.ndarray]]] = {
+    "those of the first after 32": (
+        32,
+        lambda rows, most: rows[: len(rows) - most][np.arange(len(rows) - most) % most],
+    ),
+    "shifted after 64": (64, lambda rows, most: np.roll(rows[most:], 1, axis=0)),
+    "zeros after 128": (128, lambda rows, most: 0 * rows[most:]),
+    "turned around after 200": (200, lambda rows, most: -rows[most:]),
+}
+
+
+@pytest.mark.parametrize("name", mostly_slow(WRONG_ROWS, 2))
+def test_rows_that_are_wrong_in_large_requests(served_checkpoint: Checkpoint, name: str) -> None:
+    most, wrong = WRONG_ROWS[name]
+    report = compared(after(served_checkpoint, most, wrong), served_checkpoint)
+    problems = [one for one in report.findings if one.level == "problem"]
+    assert [one.name for one in problems] == ["asked_request"]
+    assert (
+        f"gives the first {most} texts of a request their vectors, and those after them others" in problems[0].sentence
+    )
+    with serving(after(served_checkpoint, most, wrong)) as address, open_endpoint(address) as endpoint:
+        found = check_served(endpoint, sample_material().part(0.05))
+    assert "others in a request" in found.line
+
+
+@pytest.mark.parametrize("most", [256, 100, 40, 24])
+def test_what_takes_no_more_is_tried_as_far_as_it_goes(served_checkpoint: Checkpoint, most: int) -> None:
+    served = Served(faithful(served_checkpoint), most=most)
+    report = compared(served, served_checkpoint)
+    assert report.line == "The same function."
+    tried = [one.how for one in report.asked if one.how.endswith("in a request")]
+    assert tried == [f"with {size - 1} others in a request" for size in (256, 128, 64, 33) if size <= most][:1]
