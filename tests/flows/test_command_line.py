@@ -20,7 +20,7 @@ from embaudit.cli.lazy import LazyCommand
 from embaudit.cli.main import cli, is_of_interrupt
 from embaudit.cli.prefect_setup import prepare_prefect
 from embaudit.measures import DEFAULT_MEASURES, MEASURES
-from embaudit_flows.server import SILENCE
+from embaudit_flows.automations import SILENCE
 
 
 def refuses(result: subprocess.CompletedProcess[str], *words: str, code: int = 2) -> str:

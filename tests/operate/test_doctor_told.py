@@ -39,7 +39,7 @@ def test_no_state_of_the_disk_or_the_warehouse_is_told_in_broken_words(
 ) -> None:
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
     told: list[Checked] = [doctor._disk(tmp_path / "none" / "yet"), doctor._warehouse(tmp_path / "none.duckdb")]
-    told.append(doctor._server())
+    told += doctor._server()
     monkeypatch.setattr(doctor, "MIN_FREE_BYTES", 10**30)
     told.append(doctor._disk(tmp_path))
     for one in told:

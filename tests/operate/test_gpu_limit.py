@@ -88,7 +88,8 @@ def test_an_error_inside_gives_the_slot_back(prefect_api: str, monkeypatch: pyte
 def test_setting_up_twice_leaves_one_of_each(prefect_api: str) -> None:
     from prefect.client.orchestration import get_client
 
-    from embaudit_flows.server import WORK_POOL, ZOMBIES, set_up_server
+    from embaudit_flows.automations import ZOMBIES
+    from embaudit_flows.server import WORK_POOL, set_up_server
 
     set_up_server(1)
     assert "2 measures" in "".join(set_up_server(2))

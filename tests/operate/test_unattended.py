@@ -74,10 +74,12 @@ def test_a_stranger_s_first_night(tmp_path: Path, hook: Listener) -> None:
         )[0]
         assert run["state_name"] == "Index gone"
         assert f"There is no file or folder {missing}" in run["state"]["message"]
-        logs = site.ask(
-            "logs/filter", {"logs": {"flow_run_id": {"any_": [run["id"]]}, "level": {"ge_": 30, "le_": 30}}}
+        warnings = {"logs": {"flow_run_id": {"any_": [run["id"]]}, "level": {"ge_": 30, "le_": 30}}}
+        # The run sends its log in batches.
+        wait_until(
+            lambda: [line for line in site.ask("logs/filter", warnings) if line["message"].startswith("Index gone: ")],
+            60,
         )
-        assert [line["message"] for line in logs if line["message"].startswith("Index gone: ")]
         assert "index gone" in wait_until(lambda: calls(hook, "Watch of "), 60)[0]["title"]
         healthy = site.shell("embaudit doctor")
         for said in ("runs are scheduled; the next is nightly", "1 polls the pool", "custom-webhook/ops is called"):
