@@ -10,7 +10,7 @@ from embaudit.api.loaded_model import save_model
 from embaudit.api.notebook import shown_to_caller
 from embaudit.api.reading import Audit
 from embaudit.api.run import refuse_early, run_audit
-from embaudit.errors import EmbauditError
+from embaudit.errors import DoNotServe, EmbauditError
 from embaudit.request import AuditRequest
 from embaudit.server.lost import expected_failure
 from embaudit.server.settings import defaults_for_call
@@ -41,7 +41,8 @@ def audit(
         settings: fields of ``embaudit.request.AuditSettings``: measures, corpora, device, seed, …
 
     Raises:
-        EmbauditError: as the command would; ``GateTripped`` for a tripped gate, after publishing.
+        EmbauditError: as the command would; ``GateTripped`` for a tripped gate, after publishing. A verdict not to
+            serve the checkpoint is no error here: it is the first of the audit's findings.
     """
     asked: dict[str, Any] = {"profile": str(profile), "warehouse": str(warehouse) if warehouse else None, **settings}
     name = str(checkpoint) if isinstance(checkpoint, str | Path) else None
@@ -53,6 +54,9 @@ def audit(
     try:
         with defaults_for_call(), shown_to_caller():
             outcome, _ = run_audit(request, backbone)
+    except DoNotServe as error:
+        # A verdict, which whoever reads the audit sees first.
+        outcome = error.audit
     except EmbauditError:
         raise
     except Exception as error:

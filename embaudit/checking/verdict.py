@@ -36,7 +36,7 @@ CAUSES = (
     *("untrained_layers", "untrained_embeddings", "untrained_matrices", "reset_gains", "equal_layers", "layer_order"),
     *("transposed_matrices", "position_order", "segment_size"),
     *("zero_rows", "repeated_rows", "untrained_rows"),
-    *("replaced_blocks", "moved_blocks"),
+    *("replaced_blocks", "moved_blocks", "uneven_blocks"),
     *(
         "positions_not_computed",
         "causal_attention",

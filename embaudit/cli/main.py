@@ -1,7 +1,7 @@
 """``embaudit``: the list of commands, and how errors and interrupts are reported.
 
-Expected failures print one paragraph and no traceback. Exit codes: 0 done, 1 a gate tripped (or ``screen`` flagged a
-text) and nothing else, 2 usage or environment, 3 a bug, 130 interrupted.
+Expected failures print one paragraph and no traceback. Exit codes: 0 done, 1 a problem was found (a verdict, a tripped
+gate, a flagged text) and nothing else, 2 usage or environment, 3 a bug, 130 interrupted.
 """
 
 from __future__ import annotations

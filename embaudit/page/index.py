@@ -85,6 +85,20 @@ FACTS = {
         "LEFT JOIN (SELECT audit_id, avg(socm_mean) AS socm FROM socm_summary GROUP BY audit_id) AS socm "
         "USING (audit_id) ORDER BY named.asked, named.audit_id, named.source"
     ),
+    "watched": (
+        "WITH looked AS ("
+        "SELECT store AS name, 'index' AS what, verdict, asked, line FROM index_check "
+        "QUALIFY row_number() OVER (PARTITION BY store ORDER BY asked DESC, check_key) = 1 "
+        "UNION ALL SELECT endpoint, 'endpoint', verdict, asked, line FROM served "
+        "QUALIFY row_number() OVER (PARTITION BY endpoint ORDER BY asked DESC, look_key) = 1 "
+        "UNION ALL SELECT source, 'watched', status, last_seen, coalesce(reason, '') FROM watched_source "
+        "WHERE status IN ('failed', 'gone') "
+        "QUALIFY row_number() OVER (PARTITION BY source ORDER BY last_seen DESC, parameters_key) = 1) "
+        "SELECT looked.*, count(item.item) FILTER (item.accepted IS NULL) AS open_items, "
+        "count(item.accepted) AS accepted "
+        "FROM looked LEFT JOIN found_item AS item ON item.what = looked.what AND item.against = looked.name "
+        "GROUP BY ALL ORDER BY open_items = 0, looked.what, looked.name"
+    ),
     "checks": (
         "SELECT audit_id, table_name, expectation, column_name, severity, sum(unexpected_count)::BIGINT AS rows "
         "FROM expectation_result WHERE NOT success GROUP BY ALL ORDER BY severity, audit_id, table_name, expectation, "
@@ -92,6 +106,8 @@ FACTS = {
     ),
 }
 HEADLINES = 5
+# Of what a watch looks at.
+OPEN_STATES: dict[str, Level] = {"open": "problem", "accepted": "look", "fine": "ok"}
 OPEN_LEVELS = ("problem", "look")
 LEVEL_OF: dict[str, Level] = {level: level for level in LEVELS}
 ENDS: dict[str, Level] = {
@@ -146,6 +162,7 @@ def index_page(facts: IndexFacts) -> Page:
     audits, checkpoints = facts.rows["audits"], facts.rows["checkpoints"]
     ends = Counter(row["status"] for row in audits)
     sections = [
+        Section("Indexes, endpoints and checkpoints that a watch looks at", list(_watched(facts))),
         Section("Checkpoints", list(_checkpoints(facts))),
         Section("Open findings", list(_open(facts))),
         Section("What got worse", list(_worse(facts))),
@@ -169,9 +186,14 @@ def index_page(facts: IndexFacts) -> Page:
 
 def _headlines(facts: IndexFacts) -> Iterator[Finding]:
     """Which checkpoints have problems, or that none has; and what was not measured in all of them."""
-    checkpoints = facts.rows["checkpoints"]
+    checkpoints, watched = facts.rows["checkpoints"], facts.rows["watched"]
+    if red := [f"{row['name']} ({row['verdict']})" for row in watched if row["open_items"]]:
+        yield Finding("problem", f"Open at night: {_some(red)}.", advice="embaudit query open-items")
+    elif watched:
+        yield Finding("ok", "Nothing is open in the indexes and endpoints that a watch looks at.")
     if not checkpoints:
-        yield Finding("not measured", "This warehouse has no published audits.", advice="embaudit audit CHECKPOINT")
+        if not watched:
+            yield Finding("not measured", "This warehouse has no published audits.", advice="embaudit audit CHECKPOINT")
         return
     total = count(len(checkpoints), "checkpoint")
     broken = [row["source"] for row in checkpoints if row["verdict"] == "do not serve"]
@@ -196,6 +218,28 @@ def _headlines(facts: IndexFacts) -> Iterator[Finding]:
     if partly := _measured_in_some(facts):
         said = ", ".join(f"{measure} in {number:,} of {len(checkpoints):,}" for measure, number in partly.items())
         yield Finding("not measured", f"Not every checkpoint was measured by everything: {said}.")
+
+
+def _watched(facts: IndexFacts) -> Iterator[Part]:
+    """What a watch looks at every night: by its last look, what is open first."""
+    rows = facts.rows["watched"]
+    if not rows:
+        return
+    columns = (
+        *(Column("what", is_prose=True), Column("state", levels=OPEN_STATES), Column("verdict", is_prose=True)),
+        *(Column("looked at", is_right=True), Column("it says", is_prose=True)),
+    )
+    cells = [
+        (
+            row["name"],
+            "open" if row["open_items"] else "accepted" if row["accepted"] else "fine",
+            row["verdict"],
+            _day(row["asked"]),
+            row["line"],
+        )
+        for row in rows
+    ]
+    yield Table(columns, cells, more="embaudit query index-history (or endpoint-history, nights)")
 
 
 def _found_by(facts: IndexFacts, level: str) -> dict[str, list[str]]:

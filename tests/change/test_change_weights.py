@@ -143,6 +143,11 @@ ROWS = {
         {"moved_blocks": "problem", "weights_changed": "ok"},
         "encoder.layer.0 = the base's encoder.layer.1",
     ),
+    "one layer under noise as long as itself": (
+        (jittered(LAYER.format(1), size=0.97),),
+        {"uneven_blocks": "look", "weights_changed": "ok"},
+        "1 block moved by half of its length or more while the others hardly did: encoder.layer.1",
+    ),
     "noise of half the spread": ((jittered(size=0.5),), {"weights_changed": "ok"}, "All "),
     "vocabulary permuted with its rows": ((permuted(with_rows=True),), {"nothing_changed": "problem"}, "bit by bit"),
     "tokens added": ((with_more_tokens("zebra", "quux"),), {"weights_changed": "ok"}, "None of the"),

@@ -190,11 +190,11 @@ def test_the_worst_of_several_is_named() -> None:
 def test_collapse_names_its_values_at_one_length_and_leaves_its_domain_in_words() -> None:
     meaning = found("socm", socm_summary={"share_trace_above_bound": 0.5})["thrown_away"].meaning
     assert "Cut to a fixed length, the texts in wikipedia have 0.216 at 16, 0.232 at 32 tokens." in meaning
-    assert "tr Σ > 2" not in meaning
+    assert "tr Σ above 2" not in meaning
     most = found("socm", socm_summary={"share_trace_above_bound": 0.51}, socm_cut=None)["thrown_away"].meaning
     assert (
         most.count("Most texts in wikipedia are outside the range that SOCM is meant for")
-        == most.count("tr Σ > 2")
+        == most.count("tr Σ above 2")
         == 1
     )
     assert "Cut to a fixed length" not in most
@@ -326,7 +326,9 @@ def test_a_short_page_fits_a_screen_and_begins_with_the_worst(
     full_facts: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = audit_page(full_facts)
-    assert page.findings[0].name == "verdict"
+    # A gate that tripped is worse than what is to be looked at.
+    assert page.findings[0].sentence.startswith("Gate tripped: ")
+    assert page.findings[1].name == "verdict"
     levels = [one.level for one in page.findings[2:]]
     assert levels == ["problem", "look", "not measured"], "after the verdict and the gate"
     print_page(page, is_full=False)

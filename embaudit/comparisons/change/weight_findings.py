@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import median
 
 from embaudit.comparisons.change.rows import RowChange
 from embaudit.comparisons.change.tensors import block_of, relative
@@ -14,7 +15,11 @@ from embaudit.sentences import first_of
 # The names of the rules.
 NOTHING, ONLY_UNREAD, CHANGED = "nothing_changed", "only_unread_changed", "weights_changed"
 REPLACED, MOVED, STILL = "replaced_blocks", "moved_blocks", "matrices_stand_still"
+UNEVEN = "uneven_blocks"
 NAMED_AT_MOST = 3
+# A block that moved by half of its length while the block in the middle moved a tenth of that: training moves layers
+# together, by a few hundredths.
+FAR, TIMES = 0.5, 10.0
 
 
 def weight_findings(change: WeightChange) -> list[Finding]:
@@ -23,7 +28,9 @@ def weight_findings(change: WeightChange) -> list[Finding]:
         return [_incomparable(change)]
     if change.extent == "nothing":
         return [_nothing(change)]
-    findings = [finding for part in (_random, _places, _unrelated, _still) if (finding := part(change)) is not None]
+    findings = [
+        finding for part in (_random, _places, _unrelated, _uneven, _still) if (finding := part(change)) is not None
+    ]
     return [*findings, _moved(change)]
 
 
@@ -121,6 +128,29 @@ def _unrelated(change: WeightChange) -> Finding | None:
         "Check which base it was made from.",
         REPLACED,
         float(len(names)),
+    )
+
+
+def _uneven(change: WeightChange) -> Finding | None:
+    """Blocks that moved far while the others hardly did, and still resemble the base's."""
+    explained = {*change.random, *change.replaced, *(name for name, _ in change.places)}
+    blocks = {block.name: block.relative for block in change.blocks if block.relative is not None}
+    if len(blocks) < 3 or (change.rows is not None and change.rows.elsewhere):
+        return None
+    middle = median(blocks.values())
+    far = {name: by for name, by in blocks.items() if by >= max(FAR, TIMES * middle) and name not in explained}
+    if not far:
+        return None
+    said = first_of([f"{name} ({_ratio(by)})" for name, by in far.items()])
+    return Finding(
+        "look",
+        f"{_count(list(far), 'block')} moved by half of {'its' if len(far) == 1 else 'their'} length or more while the "
+        f"others hardly did: {said}; the one in the middle moved by {_ratio(middle)} (‖Δ‖/‖W‖).",
+        "Training moves layers together. Noise, a merge, or a part of another checkpoint looks like this, and so does "
+        "a layer that alone was trained for long.",
+        "Check where that layer comes from: compare its tensors with those of the checkpoint before.",
+        UNEVEN,
+        max(far.values()),
     )
 
 
