@@ -1,7 +1,8 @@
 """What the tables, views and columns of a warehouse mean: each is said once.
 
-Row classes say it of published tables, and the first comment of its file of a view. ``meanings.toml`` has the rest: tables
-that migrations make, and columns that a view computes. A view's other columns mean what they mean where it reads them.
+Row classes say it of published tables, and the first comment of its file of a view. ``meanings.toml`` has the rest:
+tables that migrations make, and columns that a view computes. A view's other columns mean what they mean where it reads
+them.
 """
 
 from __future__ import annotations
