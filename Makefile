@@ -78,7 +78,7 @@ format: .venv/.dev ## format and sort imports
 	@$(BIN)/ruff check --fix .
 
 docs: .venv/.dev ## write the pages of tables, commands and settings from what they describe
-	@$(BIN)/python -m embaudit.tables.markdown > docs/tables.md.new && mv docs/tables.md.new docs/tables.md
+	@$(BIN)/python -m embaudit.warehouse.markdown > docs/tables.md.new && mv docs/tables.md.new docs/tables.md
 	@$(BIN)/python -m embaudit.tables.sql > sql/schema.sql.new && mv sql/schema.sql.new sql/schema.sql
 	@$(BIN)/python -m embaudit.comparisons.passport.schema > docs/passport.schema.json.new && mv docs/passport.schema.json.new docs/passport.schema.json
 	@for page in commands settings; do \

@@ -95,6 +95,7 @@ def cell_view(summaries: tuple[Summary, ...]) -> str:
             f"    FROM {one.name}{_grouped(one)}\n"
         )
     return (
+        "-- Every cell of every summary of the published audits, one per row, nulls included.\n"
         "CREATE OR REPLACE VIEW summary_cell AS\nWITH figure AS (\n"
         + "    UNION ALL\n".join(parts)
         + ")\nSELECT figure.audit_id, figure.summary, figure.item, figure.measure, figure.value,\n"
@@ -106,6 +107,7 @@ def cell_view(summaries: tuple[Summary, ...]) -> str:
 def figure_view() -> str:
     """``summary_figure``: the cells with a value, by which audits are compared."""
     return (
+        "-- Every figure of the published audits: the cells with a value, by which audits are compared.\n"
         "CREATE OR REPLACE VIEW summary_figure AS\nSELECT audit_id, summary, item, measure, value, dtype\n"
         "FROM summary_cell\nWHERE value IS NOT NULL;\n"
     )
@@ -121,7 +123,10 @@ def interval_view(summaries: tuple[Summary, ...]) -> str:
         for figure in one.figures
         if figure.worse and figure.low
     ]
-    return "CREATE OR REPLACE VIEW summary_interval AS\n" + "UNION ALL\n".join(parts).rstrip() + ";\n"
+    return (
+        "-- The 95 % intervals of figures that can get worse, for judging changes.\n"
+        "CREATE OR REPLACE VIEW summary_interval AS\n" + "UNION ALL\n".join(parts).rstrip() + ";\n"
+    )
 
 
 def _grouped(summary: Summary) -> str:

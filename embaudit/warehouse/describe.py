@@ -1,4 +1,4 @@
-"""Writes the declared descriptions as comments into the warehouse (see ``duckdb_columns()``)."""
+"""Writes what tables and columns mean as comments into the warehouse (see ``duckdb_columns()``)."""
 
 from __future__ import annotations
 
@@ -6,43 +6,56 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from embaudit.tables import TABLES
+from embaudit.warehouse.lake import is_lake, literal
+from embaudit.warehouse.meanings import meanings_of_columns, meanings_of_tables, written
 from embaudit.warehouse.transaction import transaction
 
 if TYPE_CHECKING:
     import duckdb
 
-# The table whose comment records which descriptions were written.
+# The table whose comment ends with a hash of what was written.
 RECORD = "schema_migration"
+COLUMNS = "SELECT table_name, column_name FROM duckdb_columns() WHERE database_name = current_database()"
 
 
-def describe_tables(connection: duckdb.DuckDBPyConnection, *, even_if_there: bool) -> None:
-    """Comment on every published table and column, unless the comments are up to date.
+def describe(connection: duckdb.DuckDBPyConnection, views: dict[str, str], *, even_if_there: bool) -> None:
+    """Comment on every table, and on every column of tables and of a file's views, unless the comments are up to date.
 
-    Writing them takes a quarter of a second, and a lake keeps every change in its history.
+    Writing them takes half a second, and a lake keeps every change in its history.
 
     Args:
-        even_if_there: write them anyway, because the tables have changed.
+        views: their statements by name.
+        even_if_there: write them anyway, because tables or views have changed.
     """
-    statements = _statements()
-    mark = f"Columns are described by embaudit {hashlib.sha256(statements.encode()).hexdigest()[:16]}."
+    mark = marked("", "\n".join([*_declared(), written(), *views.values()]))
     found = connection.execute(
         "SELECT comment FROM duckdb_tables() WHERE database_name = current_database() AND table_name = ?", [RECORD]
     ).fetchone()
-    if even_if_there or found != (mark,):
-        with transaction(connection):
-            connection.execute(f"{statements};\nCOMMENT ON TABLE {RECORD} IS {_literal(mark)}")
+    if not even_if_there and found and str(found[0]).endswith(mark):
+        return
+    stored: dict[str, list[str]] = {}
+    for name, column in connection.execute(COLUMNS).fetchall():
+        stored.setdefault(name, []).append(column)
+    # DuckLake takes comments on views, but not on their columns.
+    silent = set(views) if is_lake(connection) else set()
+    tables = meanings_of_tables()
+    tables[RECORD] += f" {mark}"
+    statements = [f"COMMENT ON TABLE {name} IS {literal(text)}" for name, text in tables.items() if name in stored]
+    statements += [
+        f'COMMENT ON COLUMN {name}."{column}" IS {literal(text)}'
+        for name, meanings in meanings_of_columns(views, stored).items()
+        if name not in silent
+        for column, text in meanings.items()
+    ]
+    with transaction(connection):
+        connection.execute(";\n".join(statements))
 
 
-def _statements() -> str:
-    lines = []
-    for table in TABLES.values():
-        lines.append(f"COMMENT ON TABLE {table.name} IS {_literal(table.meaning)}")
-        lines += [
-            f'COMMENT ON COLUMN {table.name}."{column.name}" IS {_literal(column.comment)}'
-            for column in table.columns.values()
-        ]
-    return ";\n".join(lines)
+def marked(meaning: str, made_from: str) -> str:
+    """A comment by which it can be told whether what it is about is up to date."""
+    return f"{meaning} (embaudit {hashlib.sha256(made_from.encode()).hexdigest()[:16]})".strip()
 
 
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
+def _declared() -> list[str]:
+    columns = (column for table in TABLES.values() for column in table.columns.values())
+    return [*(table.meaning for table in TABLES.values()), *(f"{column.name} {column.comment}" for column in columns)]

@@ -18,9 +18,10 @@ from embaudit.errors import WarehouseError
 from embaudit.figure import cell_view, figure_view, interval_view
 from embaudit.tables import SUMMARIES
 from embaudit.warehouse.declared import table_changes
-from embaudit.warehouse.describe import describe_tables
+from embaudit.warehouse.describe import describe, marked
 from embaudit.warehouse.keys import without_keys
-from embaudit.warehouse.lake import is_lake
+from embaudit.warehouse.lake import is_lake, literal
+from embaudit.warehouse.meanings import meaning_of_view
 from embaudit.warehouse.transaction import transaction
 
 # Of the migrations before the first release; a warehouse that has them all has the tables that the first one makes.
@@ -92,31 +93,33 @@ def migrate(connection: duckdb.DuckDBPyConnection, place: Warehouse) -> list[int
         with transaction(connection):
             for statement in changes:
                 connection.execute(without_keys(statement) if is_keyless else statement)
-    _create_views(connection, even_if_there=bool(pending or changes))
-    describe_tables(connection, even_if_there=bool(pending or changes))
+    has_changed, views = bool(pending or changes), known_views()
+    created = _create_views(connection, views, even_if_there=has_changed)
+    # A view that is created again loses the comments on its columns, which a lake does not have.
+    describe(connection, views, even_if_there=has_changed or (created and not is_keyless))
     return [migration.version for migration in pending]
 
 
-def _create_views(connection: duckdb.DuckDBPyConnection, *, even_if_there: bool) -> None:
-    """Create all views unless they are all up to date.
+def _create_views(connection: duckdb.DuckDBPyConnection, views: dict[str, str], *, even_if_there: bool) -> bool:
+    """Create all views unless they are all up to date; returns whether it did.
 
-    Each view has the hash of its statement as its comment, which is lost if it is replaced by hand. Creating them takes
-    a tenth of a second, and a lake keeps every change in its history.
+    Each view's comment ends with the hash of its statement, which is lost if it is replaced by hand. Creating them
+    takes a tenth of a second, and a lake keeps every change in its history.
 
     Args:
         even_if_there: create them anyway, because the tables have changed and views do not accept new columns.
     """
-    views = known_views()
-    marks = {name: f"embaudit {hashlib.sha256(sql.encode()).hexdigest()}" for name, sql in views.items()}
+    comments = {name: marked(meaning_of_view(sql), sql) for name, sql in views.items()}
     found = connection.execute(
         "SELECT view_name, comment FROM duckdb_views() WHERE database_name = current_database() AND NOT internal"
     ).fetchall()
-    if not even_if_there and marks.items() <= dict(found).items():
-        return
+    if not even_if_there and comments.items() <= dict(found).items():
+        return False
     with transaction(connection):
         for name, sql in views.items():
             connection.execute(sql)
-            connection.execute(f"COMMENT ON VIEW {name} IS '{marks[name]}'")
+            connection.execute(f"COMMENT ON VIEW {name} IS {literal(comments[name])}")
+    return True
 
 
 def upgrade_step(connection: duckdb.DuckDBPyConnection, place: Warehouse) -> str:

@@ -70,7 +70,7 @@ def test_it_takes_part_in_everything(run: Run, installed: Path, tiny_checkpoint:
     assert "Vectors of wikipedia" in page.read_text()
     run(*audit, "--seed", "1")
     tables = subprocess.run(
-        [sys.executable, "-m", "embaudit.tables.markdown"],
+        [sys.executable, "-m", "embaudit.warehouse.markdown"],
         env={**os.environ, "PYTHONPATH": str(installed)},
         capture_output=True,
         text=True,

@@ -104,6 +104,27 @@ def test_columns_and_their_types_are_the_same(both: dict[str, Warehouse]) -> Non
     assert columns(both["lake"]) == columns(both["file"])
 
 
+def test_comments_are_the_same(both: dict[str, Warehouse]) -> None:
+    """Of tables, views, and columns of tables: DuckLake takes none on a view's."""
+    asked = """
+    WITH of AS (
+        SELECT table_name, column_name, comment, database_name FROM duckdb_columns()
+        WHERE table_name IN (SELECT table_name FROM duckdb_tables())
+        UNION ALL SELECT table_name, '', comment, database_name FROM duckdb_tables()
+        UNION ALL SELECT view_name, '', comment, database_name FROM duckdb_views() WHERE NOT internal
+    )
+    SELECT table_name, column_name, comment FROM of WHERE database_name = current_database()
+    """
+    said = {}
+    for kind, place in both.items():
+        with open_reader(place) as connection:
+            said[kind] = set(connection.execute(asked).fetchall())
+    assert [one for one in said["lake"] if not one[2]] == []
+    assert {one for one in said["lake"] if one[0] != WRITER_TABLE} == said["file"]
+    # The row that writers touch is a lake's alone.
+    assert {one[1] for one in said["lake"] if one[0] == WRITER_TABLE} == {"", "writes"}
+
+
 def test_every_question_and_view_has_the_same_answer(both: dict[str, Warehouse]) -> None:
     answers: dict[str, dict[str, list[str]]] = {}
     for kind, place in both.items():
