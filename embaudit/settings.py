@@ -86,7 +86,7 @@ class Settings(BaseSettings):
     problems: Literal["fail", "mark"] = Field(
         default="fail",
         description="how a run ends that finds a problem: failed (red in Prefect's UI, and its exit code says so), "
-        "or completed, marked with the problem's name",
+        "or completed, marked with the problem's name; failed audits and gates set to fail are red all the same",
     )
     lock_wait_seconds: float = Field(
         default=60.0, ge=0, description="how long to wait while another process has the warehouse open"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
-from embaudit.errors import DoNotServe, EmbauditError, ProblemFound
+from embaudit.errors import DoNotServe, EmbauditError
 from embaudit.gate import GateTripped
 from embaudit.gate.verdict import tripped_error
 from embaudit.settings import Settings
@@ -70,25 +70,30 @@ def show_and_end(
     if in_a_run():
         _say_verdict(outcome)
         _show(outcome, staged, link)
-    problem = _problem(outcome)
+    tripped = _tripped(outcome)
+    problem = _broken(outcome, tripped) or tripped
     if problem is None:
         return outcome
     run_logger().warning("%s", problem.happened)
-    if Settings().problems == "fail" and not (isinstance(problem, GateTripped) and on_trip == "mark"):
-        problem.audit = outcome
-        raise problem
+    # A policy says itself whether it fails a run; a verdict does unless nobody wants red runs.
+    fails = problem if not isinstance(problem, DoNotServe) or Settings().problems == "fail" else tripped
+    if fails is not None and (isinstance(fails, DoNotServe) or on_trip == "fail"):
+        fails.audit = outcome
+        raise fails
     notifier.send(f"Audit of {outcome.source}: {problem.state.lower()}", str(problem))
     outcome.warnings.extend(warning for warning in notifier.warnings if warning not in outcome.warnings)
     return marked(problem.state, str(problem), outcome)
 
 
-def _problem(outcome: AuditOutcome) -> ProblemFound | None:
-    """What keeps the checkpoint from being served: its verdict, and then the gate."""
-    tripped = None
-    if outcome.gate is not None and outcome.gate.outcome != "passed":
-        tripped = tripped_error(outcome.gate, PUBLISHED)
+def _tripped(outcome: AuditOutcome) -> GateTripped | None:
+    gate = outcome.gate
+    return None if gate is None or gate.outcome == "passed" else tripped_error(gate, PUBLISHED)
+
+
+def _broken(outcome: AuditOutcome, tripped: GateTripped | None) -> DoNotServe | None:
+    """The verdict not to serve the checkpoint, which is worse than a gate that tripped, too."""
     if outcome.verdict.get("kind") != "do not serve":
-        return tripped
+        return None
     said = [f"{outcome.source}: {outcome.verdict['line']}", *([tripped.happened] if tripped else [])]
     return DoNotServe(" ".join(said), kept=PUBLISHED, next_step=f"See the report: embaudit report {outcome.audit_id}")
 

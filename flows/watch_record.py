@@ -147,7 +147,7 @@ class WatchRecord:
         }
         record_night(row, *self._where)
         self._show(outcome)
-        if problem is not None and self._settings.problems == "fail":
+        if problem is not None and (self._settings.problems == "fail" or outcome.always_fails):
             raise problem
         if state != "Completed":
             return marked(state, outcome.summary, outcome)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import importlib.util
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,6 +29,10 @@ pytest_plugins = [
 # Libraries and collected tests are a million objects that stay to the end. Looking through them for garbage again and
 # again took a fifth of the run: it begins when they are all there, and leaves them out.
 gc.disable()
+
+# Tests audit tiny checkpoints of random numbers, which nobody should serve: their runs are marked with that, and not red.
+# What is red is tested where it is meant (tests/watch, tests/operate).
+os.environ.setdefault("EMBAUDIT_PROBLEMS", "mark")
 
 # A shell that starts something in the background has it ignore Ctrl-C, and so would every command that tests interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -98,6 +98,11 @@ class WatchOutcome(BaseModel):
         return in_order([*found, *(problem for index in self.indexes for problem in _in_index(index))])
 
     @property
+    def always_fails(self) -> bool:
+        """Whether an audit failed or a policy that is set to fail did, which end a run red whatever is set."""
+        return any(problem.name in ("tripped", "audit_failed") for problem in self.problems)
+
+    @property
     def marked(self) -> list[WatchedRow]:
         """Sources whose gate is tripped and only marks."""
         return [row for row in self.rows if row.gate == "tripped" and not row.fails]

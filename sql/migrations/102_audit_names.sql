@@ -10,4 +10,6 @@ CREATE TABLE IF NOT EXISTS audit_name (
 INSERT INTO audit_name
 SELECT audit_id, settings ->> '$.source', coalesce(finished, started)
 FROM audit
-WHERE status = 'published' AND settings ->> '$.source' IS NOT NULL;
+WHERE
+    status = 'published' AND (settings ->> '$.source') IS NOT NULL
+    AND audit_id NOT IN (SELECT audit_id FROM audit_name);

@@ -73,9 +73,9 @@ def test_other_bytes_are_checked(staged: list[StagedTable], staging: str) -> Non
 
 def test_a_warning_is_said_again_and_not_looked_for_again(staging: str, tmp_path: Path) -> None:
     (row, *_) = plausible_rows()["socm_summary"]
-    staged = stage_all(tmp_path / "tables", {"socm_summary": [{**row, "share_trace_above_bound": 1.0}]})
+    staged = stage_all(tmp_path / "tables", {"socm_summary": [{**row, "pooling_is_mean": False}]})
     first = check_tables(staged, {}, staging)
-    assert {(row.column_name, row.severity) for row in failures(first)} == {("share_trace_above_bound", "warning")}
+    assert {(row.column_name, row.severity) for row in failures(first)} == {("pooling_is_mean", "warning")}
     assert first == check_tables(staged, {}, staging)
     assert mark_remembered(staging) == 1
     assert {row.observed for row in check_tables(staged, {}, staging)} == {MARK}

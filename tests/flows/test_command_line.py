@@ -79,6 +79,18 @@ def test_pages_of_commands_and_settings_are_what_make_docs_writes(page: str) -> 
     assert (Path(__file__).parents[2] / f"docs/{page}.md").read_text(encoding="utf-8") == written, "make docs"
 
 
+def test_a_checkpoint_that_must_not_be_served_ends_its_audit_red(
+    computed_home: Path, tiny_checkpoint: Path, tiny_profile: Path, embaudit_here: Embaudit
+) -> None:
+    """As it is by default; other tests audit such a checkpoint for other reasons (tests/conftest.py)."""
+    asked = ("audit", str(tiny_checkpoint), "--profile", str(tiny_profile), "--measures", "integrity")
+    red = embaudit_here(*asked, EMBAUDIT_PROBLEMS="fail")
+    assert red.returncode == 1, red.stderr
+    assert "Do not serve: " in red.stdout
+    assert "The audit is published" in red.stderr
+    assert embaudit_here(*asked).returncode == 0
+
+
 @pytest.mark.usefixtures("audited_home")
 def test_a_warehouse_answers_what_is_asked_of_it(audited: Audited, embaudit_here: Embaudit) -> None:
     shown = embaudit_here("show", "--full")

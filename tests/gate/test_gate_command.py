@@ -75,7 +75,7 @@ def test_figures_that_rules_can_name_are_those_of_the_view(warehouse: Path) -> N
 def test_it_passes_with_exit_code_0_and_says_what_passed(warehouse: Path, tmp_path: Path) -> None:
     result = ask(warehouse, "latest", "--policy", str(policy_file(tmp_path)))
     assert result.exit_code == 0, result.output
-    assert "Gate passed: 6 findings of the policy release" in result.output
+    assert "Gate passed: 5 rules of the policy release" in result.output
     assert "owner/[model]" in result.output, "brackets of a name are no markup"
 
 
@@ -86,7 +86,7 @@ def test_it_trips_with_exit_code_1_and_a_table(warehouse: Path, tmp_path: Path) 
     for word in ("no strong token", "they hurt", "龸", "worst loss", "tripped", "against audit abc1"):
         assert word in table
     assert table.index("worst loss") < table.index("limit on socm_summary.socm_mean"), "what tripped comes first"
-    assert "Gate tripped: 2 of 6 findings" in table
+    assert "Gate tripped: 2 of 5 rules" in table
     # The tokens were validated in bfloat16, which the plausible audits say of both.
     assert "Not all in float32: worst loss, no strong token (in bfloat16)." in " ".join(table.split())
 

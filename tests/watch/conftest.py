@@ -24,6 +24,12 @@ def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
 
 
+@pytest.fixture(autouse=True)
+def _red(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As nights are by default."""
+    monkeypatch.setenv("EMBAUDIT_PROBLEMS", "fail")
+
+
 @pytest.fixture(scope="session")
 def weights(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Path]:
     """A tiny checkpoint of so many a seed; not to be changed."""
