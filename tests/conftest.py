@@ -30,8 +30,8 @@ pytest_plugins = [
 # again took a fifth of the run: it begins when they are all there, and leaves them out.
 gc.disable()
 
-# Tests audit tiny checkpoints of random numbers, which nobody should serve: their runs are marked with that, and not red.
-# What is red is tested where it is meant (tests/watch, tests/operate).
+# Tests audit tiny checkpoints of random numbers, which nobody should serve: their runs are marked with that, and not
+# red. What is red is tested where it is meant (tests/watch, tests/operate).
 os.environ.setdefault("EMBAUDIT_PROBLEMS", "mark")
 
 # A shell that starts something in the background has it ignore Ctrl-C, and so would every command that tests interrupt.

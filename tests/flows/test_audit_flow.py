@@ -67,6 +67,7 @@ def test_an_audit_fills_every_table(audited: Audited) -> None:
             "downstream_score",
             "gate_result",
             "watched_revision",
+            "watch_run",
             "served",
             "index_check",
             "index_change",
