@@ -82,6 +82,8 @@ def print_outcome(outcome: AuditOutcome, warehouse: str | None, *, is_full: bool
         click.echo(visible(f"Passport: {outcome.passport}"))
     where = "" if warehouse is None else f" --warehouse {quote(warehouse)}"
     click.echo(visible(f"Query:   embaudit query worst-tokens{where}   or   embaudit query 'SELECT …'{where}"))
+    if outcome.gate is not None:
+        click.echo(visible(outcome.gate.headline))
 
 
 def print_reading(outcome: AuditOutcome) -> None:

@@ -49,6 +49,10 @@ def state_page(audits: Sequence[tuple[dict[str, Any], Collection[str] | None]]) 
         return audit_page(audits[0][0])
     pages = [audit_page(facts, measures=measures) for facts, measures in audits]
     repeated = Counter(section.title for page in pages for section in page.sections)
+    found = [one for page in pages for one in page.findings]
+    # A checkpoint has one verdict: the newest, of the audits that measured what decides it.
+    verdicts = sorted((one for one in found if one.name == "verdict"), key=lambda one: one.level == "not measured")
+    found = [one for one in found if one.name != "verdict" or one is verdicts[0]]
     return replace(
         pages[0],
         kind="Newest results of",
@@ -56,7 +60,7 @@ def state_page(audits: Sequence[tuple[dict[str, Any], Collection[str] | None]]) 
             *(line for line in pages[0].identity if line[0] not in OF_ONE_RUN),
             *(("audit", _summary(facts, measures or ())) for facts, measures in audits),
         ],
-        findings=sorted((one for page in pages for one in page.findings), key=lambda one: LEVELS.index(one.level)),
+        findings=sorted(found, key=lambda one: LEVELS.index(one.level)),
         sections=[
             replace(section, title=f"{section.title} (audit {facts['audit_id'][:6]})")
             if repeated[section.title] > 1

@@ -107,7 +107,7 @@ FACTS = {
 }
 HEADLINES = 5
 # Of what a watch looks at.
-OPEN_STATES: dict[str, Level] = {"open": "problem", "accepted": "look", "fine": "ok"}
+OPEN_STATES: dict[str, Level] = {"open": "problem", "no answer": "not measured", "accepted": "look", "fine": "ok"}
 OPEN_LEVELS = ("problem", "look")
 LEVEL_OF: dict[str, Level] = {level: level for level in LEVELS}
 ENDS: dict[str, Level] = {
@@ -162,8 +162,8 @@ def index_page(facts: IndexFacts) -> Page:
     audits, checkpoints = facts.rows["audits"], facts.rows["checkpoints"]
     ends = Counter(row["status"] for row in audits)
     sections = [
-        Section("Indexes, endpoints and checkpoints that a watch looks at", list(_watched(facts))),
         Section("Checkpoints", list(_checkpoints(facts))),
+        Section("Indexes, endpoints and checkpoints that a watch looks at", list(_watched(facts))),
         Section("Open findings", list(_open(facts))),
         Section("What got worse", list(_worse(facts))),
         Section("Over time", list(_over_time(facts))),
@@ -232,7 +232,7 @@ def _watched(facts: IndexFacts) -> Iterator[Part]:
     cells = [
         (
             row["name"],
-            "open" if row["open_items"] else "accepted" if row["accepted"] else "fine",
+            _state(row),
             row["verdict"],
             _day(row["asked"]),
             row["line"],
@@ -240,6 +240,14 @@ def _watched(facts: IndexFacts) -> Iterator[Part]:
         for row in rows
     ]
     yield Table(columns, cells, more="embaudit query index-history (or endpoint-history, nights)")
+
+
+def _state(row: Row) -> str:
+    if row["open_items"]:
+        return "open"
+    if row["verdict"] == "could not be compared":
+        return "no answer"
+    return "accepted" if row["accepted"] else "fine"
 
 
 def _found_by(facts: IndexFacts, level: str) -> dict[str, list[str]]:

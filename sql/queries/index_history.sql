@@ -1,5 +1,7 @@
--- How many rows did each watched index have night by night, what came, went and was not its own, and when did its verdict change?
+-- How many rows did each watched index have night by night, what came, went and was not its own, and what share of golden queries did it find?
 SELECT
-    store, asked, verdict, "rows", change, added, overwritten, removed, new_foreign, old_foreign, most_rows
+    store, asked, verdict, "rows", change, added, removed, new_foreign, golden_found AS found,
+    golden_queries AS queries, round(golden_share, 3) AS recall, round(golden_share_low, 3) AS low,
+    round(golden_share_high, 3) AS high
 FROM index_history
 ORDER BY store, asked DESC, check_key;

@@ -1,4 +1,4 @@
--- Every look at every watched index: how many rows it had, what came and went since the look before, what is not its own.
+-- Every look at every watched index: its rows, what came and went, what is not its own, and golden queries found.
 CREATE OR REPLACE VIEW index_history AS
 SELECT
     store,
@@ -15,6 +15,11 @@ SELECT
     old_share,
     old_share_low,
     old_share_high,
+    golden_found,
+    golden_queries,
+    golden_share,
+    golden_share_low,
+    golden_share_high,
     verdict IS DISTINCT FROM lag(verdict) OVER of_store AS is_other_verdict,
     line,
     check_key

@@ -69,6 +69,7 @@ def test_each_checkpoint_stands_there_once_the_worst_first(warehouse: Path, tmp_
     assert [row["gate"] for row in records] == ["tripped", None, None]
     assert dict(page.identity)["audits"] == "4 published, 1 failed"
     assert [(finding.level, finding.sentence) for finding in page.findings] == [
+        ("problem", "Open at night: http://search (another function), /indexes/one (not wholly its own)."),
         ("problem", "Problems in 1 of 3 checkpoints: owner/bad."),
         ("look", f"Something to look at in 1 of 3 checkpoints: {STRANGE}."),
         ("problem", "The gate tripped for 1 checkpoint: owner/bad."),
@@ -78,6 +79,18 @@ def test_each_checkpoint_stands_there_once_the_worst_first(warehouse: Path, tmp_
         ("problem", "owner/bad is problem."),
         ("look", f"{STRANGE} is look."),
     ], "of the newest audits, and nothing that is fine"
+
+
+def test_what_a_watch_looks_at_stands_there_what_is_open_first(warehouse: Path, tmp_path: Path) -> None:
+    (table,) = [
+        section.parts[0] for section in index_of(warehouse, tmp_path).sections if section.title.startswith("Indexes, ")
+    ]
+    assert isinstance(table, Table)
+    assert [(row["what"], row["state"], row["verdict"]) for row in table.records()] == [
+        ("http://search", "open", "another function"),
+        ("/indexes/one", "open", "not wholly its own"),
+        ("http://away", "no answer", "could not be compared"),
+    ]
 
 
 def test_what_got_worse_and_what_failed_have_their_rows(warehouse: Path, tmp_path: Path) -> None:

@@ -20,7 +20,8 @@ from embaudit.address import warehouse_at
 from embaudit.cli.main import cli
 from embaudit.document import Page, Table
 from embaudit.measures import MEASURES
-from embaudit.page.facts import GENERAL, ONLY_WITH, read_audit
+from embaudit.page.audit import state_page
+from embaudit.page.facts import GENERAL, ONLY_WITH, read_audit, read_state
 from embaudit.page.index import index_page, read_index
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.named import find_checkpoint, find_result
@@ -251,3 +252,9 @@ def test_differences_from_a_backbone_are_asked_of_what_has_one(
     monkeypatch.setitem(GENERAL, "backbones", "SELECT 1 WHERE ? <> ''")
     with pytest.raises(duckdb.Error, match="asked"):
         read_audit(published_warehouse, None)
+
+
+def test_a_checkpoint_has_one_verdict(warehouse: Path) -> None:
+    """Of the newest audit that has one: a page that says two leaves its reader with none."""
+    page = state_page(read_state(warehouse, "owner/x"))
+    assert [one.name for one in page.findings].count("verdict") == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from embaudit.finding import Finding, Level
+from embaudit.measures.quality.baselines import INPUT_EMBEDDINGS
 from embaudit.measures.quality.material import MORE
 from embaudit.measures.quality.measured import Measured, with_interval
 from embaudit.measures.quality.scores import ResampledScore
@@ -63,7 +64,7 @@ def words_findings(measured: Sequence[Measured]) -> list[Finding]:
     level = "problem" if collapsed else level
     parts = [
         f"{one.metric} is {with_interval(served.estimate())} on {one.name}, "
-        f"{with_interval(gain.estimate(), signed=True)} from {baseline}"
+        f"{with_interval(gain.estimate(), signed=True)} compared with {SAID.get(baseline, baseline)}"
         for one, served, baseline, gain in gains
     ]
     verdict = {
@@ -88,6 +89,8 @@ def words_findings(measured: Sequence[Measured]) -> list[Finding]:
     ]
 
 
+# What nobody knows by its name.
+SAID = {INPUT_EMBEDDINGS: "the average of its own input embeddings (its words, without the network)"}
 # What a collapse on one task means where another one is as it should be, and what to do.
 COLLAPSE = (
     "A search of that kind returns almost anything, though other scores are as they should be.",
