@@ -40,87 +40,107 @@ class Happening:
 # How an open item of an audit begins, other than a rule of a policy.
 WORSE, DO_NOT_SERVE = "got worse: ", "do not serve: "
 ACCEPTED = "or somebody accepts it"
-# By the name under which code refers to them; what was checked and is wrong, then what could not be looked at.
+
+
+def _wrong(what: str, state: str, kept_in: str, until: str) -> Happening:
+    """What was looked at is wrong: a verdict."""
+    return Happening(what, state, EXIT_TRIPPED, kept_in, until)
+
+
+def _unseen(what: str, state: str, kept_in: str, until: str) -> Happening:
+    """It could not be looked at."""
+    return Happening(what, state, EXIT_USAGE, kept_in, until)
+
+
+# By the name under which code refers to them.
 HAPPENINGS = {
-    "broken": Happening(
-        *("A checkpoint must not be served.", "Do not serve", EXIT_TRIPPED, "verdict"),
-        f"it has other content, {ACCEPTED}",
+    "broken": _wrong(
+        "A checkpoint must not be served.", "Do not serve", "verdict", f"it has other content, {ACCEPTED}"
     ),
-    "index_gone": Happening(
-        *("An index is not there.", "Index gone", EXIT_TRIPPED, "index_check"), f"it is there, {ACCEPTED}"
-    ),
-    "index_empty": Happening(
-        *("An index has no rows.", "Index empty", EXIT_TRIPPED, "index_check"), f"it has rows, {ACCEPTED}"
-    ),
-    "rows_lost": Happening(
+    "index_gone": _wrong("An index is not there.", "Index gone", "index_check", f"it is there, {ACCEPTED}"),
+    "index_empty": _wrong("An index has no rows.", "Index empty", "index_check", f"it has rows, {ACCEPTED}"),
+    "rows_lost": _wrong(
         "An index lost a tenth of its rows (`lost` of its entry), since it had most of them.",
-        *("Rows lost", EXIT_TRIPPED, "index_check", f"the rows are back, {ACCEPTED}"),
+        "Rows lost",
+        "index_check",
+        f"the rows are back, {ACCEPTED}",
     ),
-    "foreign": Happening(
-        *("Rows of an index are another function's, or damaged.", "Index got worse", EXIT_TRIPPED, "index_check"),
+    "foreign": _wrong(
+        "Rows of an index are another function's, or damaged.",
+        "Index got worse",
+        "index_check",
         f"they are encoded again or gone, {ACCEPTED}",
     ),
-    "golden_lost": Happening(
-        *("A golden query is no longer found.", "Golden query lost", EXIT_TRIPPED, "index_check"),
-        f"it is found again, {ACCEPTED}",
+    "golden_lost": _wrong(
+        "A golden query is no longer found.", "Golden query lost", "index_check", f"it is found again, {ACCEPTED}"
     ),
-    "another_function": Happening(
-        *("What is asked for an index is no longer its passport's function.", "Another function", EXIT_TRIPPED),
-        *("index_check", "it gives the passport's vectors again, or has a new passport"),
+    "another_function": _wrong(
+        "What is asked for an index is no longer its passport's function.",
+        "Another function",
+        "index_check",
+        "it gives the passport's vectors again, or has a new passport",
     ),
-    "served_otherwise": Happening(
-        *("An endpoint serves other vectors than it should.", "Not served as audited", EXIT_TRIPPED, "served"),
+    "served_otherwise": _wrong(
+        "An endpoint serves other vectors than it should.",
+        "Not served as audited",
+        "served",
         f"it serves the right ones, {ACCEPTED}",
     ),
-    "tripped": Happening(
-        *("A policy is not satisfied.", "Gate tripped", EXIT_TRIPPED, "gate_result"),
-        f"checkpoint or policy are others, {ACCEPTED}",
+    "tripped": _wrong(
+        "A policy is not satisfied.", "Gate tripped", "gate_result", f"checkpoint or policy are others, {ACCEPTED}"
     ),
-    "worse": Happening(
-        *("Figures of a checkpoint got worse.", "Got worse", EXIT_TRIPPED, "regression"),
-        f"it has other content, {ACCEPTED}",
+    "worse": _wrong(
+        "Figures of a checkpoint got worse.", "Got worse", "regression", f"it has other content, {ACCEPTED}"
     ),
-    "audit_failed": Happening(
-        *("An audit failed.", "Audit failed", EXIT_USAGE, "audit, watched_revision"), "a later night's audit is done"
+    "audit_failed": _unseen(
+        "An audit failed.", "Audit failed", "audit, watched_revision", "a later night's audit is done"
     ),
-    "checkpoint_gone": Happening(
-        *("A checkpoint's folder is not there.", "Checkpoint gone", EXIT_USAGE, "watched_revision"),
+    "checkpoint_gone": _unseen(
+        "A checkpoint's folder is not there.",
+        "Checkpoint gone",
+        "watched_revision",
         f"it is there, it is taken off the list, {ACCEPTED}",
     ),
-    "checkpoint_unreadable": Happening(
-        *("A checkpoint cannot be read (half copied, no weights, private).", "Checkpoint not read", EXIT_USAGE),
-        *("watched_revision", f"it can be read, {ACCEPTED}"),
+    "checkpoint_unreadable": _unseen(
+        "A checkpoint cannot be read (half copied, no weights, private).",
+        "Checkpoint not read",
+        "watched_revision",
+        f"it can be read, {ACCEPTED}",
     ),
-    "index_unread": Happening(
-        *("An index, or its function, cannot be read, or has no texts.", "Index not read", EXIT_USAGE, "index_check"),
-        "it can be read",
+    "index_unread": _unseen(
+        "An index, or its function, cannot be read, or has no texts.",
+        "Index not read",
+        "index_check",
+        f"it can be read, {ACCEPTED}",
     ),
-    "endpoint_silent": Happening(
-        *("An endpoint does not answer, or cannot be compared.", "Endpoint silent", EXIT_USAGE, "served"),
-        "it answers",
+    "endpoint_silent": _unseen(
+        "An endpoint does not answer, or cannot be compared.", "Endpoint silent", "served", "it answers"
     ),
-    "hub_silent": Happening(*("The hub does not answer.", "Hub silent", EXIT_USAGE, "watched_revision"), "it answers"),
+    "hub_silent": _unseen("The hub does not answer.", "Hub silent", "watched_revision", "it answers"),
 }
+RECORDS = "Prefect's records"
 # What ends a night before, or without, its end; automations are made by `embaudit setup-server --notify BLOCK`.
 CUT_OFF = (
-    Happening(
+    _unseen(
         "The watch list cannot be read, the disk is full, the warehouse is locked.",
-        *("Watch failed", EXIT_USAGE, "Prefect's records", "the next night"),
+        "Watch failed",
+        RECORDS,
+        "the next night",
     ),
     Happening(
-        *("The process of a run was killed, or its machine died.", "Crashed", None, "Prefect's records"),
-        *("the next night, which continues what is staged", "orange", AUTOMATION),
+        "The process of a run was killed, or its machine died.",
+        *("Crashed", None, RECORDS, "the next night, which continues what is staged", "orange", AUTOMATION),
     ),
     Happening(
-        *("The server was gone, and a run lost it.", "Crashed", None, "Prefect's records"),
-        *("the server is back, and the next night", "orange", AUTOMATION),
+        "The server was gone, and a run lost it.",
+        *("Crashed", None, RECORDS, "the server is back, and the next night", "orange", AUTOMATION),
     ),
-    Happening("No worker took a run.", "Late", None, "Prefect's records", "a worker takes it", "yellow", AUTOMATION),
-    Happening("No night ran for 25 hours.", "no run", None, "Prefect's records", "a night runs", "none", AUTOMATION),
+    Happening("No worker took a run.", "Late", None, RECORDS, "a worker takes it", "yellow", AUTOMATION),
+    Happening("No night ran for 25 hours.", "no run", None, RECORDS, "a night runs", "none", AUTOMATION),
     Happening(
         "A second night began while one was at work, or within 90 s of a kill.",
-        *("AwaitingConcurrencySlot", None, "Prefect's records"),
-        *("the first has ended; it sees nothing new, or goes on", "yellow", "nobody"),
+        *("AwaitingConcurrencySlot", None, RECORDS, "the first has ended; it sees nothing new, or goes on"),
+        *("yellow", "nobody"),
     ),
 )
 

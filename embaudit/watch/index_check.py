@@ -31,7 +31,7 @@ from embaudit.watch.index_open import OpenRows
 from embaudit.watch.index_rows import OLD, RowMarks, SeenRows, marks_of, what_is_new
 from embaudit.watch.index_said import said_of_another, said_of_failure, said_of_look, what_to_do, whose
 from embaudit.watch.index_seen import FOLDER, SeenIndex, keep_seen, read_seen
-from embaudit.watch.index_whole import ROWS_LOST, LastLook, is_gone, problem_of, rows_lost
+from embaudit.watch.index_whole import ROWS_LOST, WHOLE, LastLook, is_gone, problem_of, rows_lost
 from embaudit.watch.watch_list import IndexEntry
 
 IndexVerdict = Literal[
@@ -235,18 +235,28 @@ class IndexLook:
         )
         is_told = any(one is not None and one.share is not None for one in (old, came))
         lost_queries = golden.problems if golden is not None and self._entry.golden is not None else []
-        most, lost_rows = rows_lost(self._entry, len(marks), self._last, key, now, self._accepted)
-        whole, verdict = lost_rows, "rows lost"
-        if not lost_rows:
-            verdict = "not wholly its own" if before.problems else "golden queries lost" if lost_queries else ""
-            # Where every row is of an accepted night, nothing is left to look at.
-            is_told = is_told or (old is None and came is None)
-            verdict = verdict or ("wholly its own" if is_told else "could not be told")
-        if not len(marks):
-            verdict, told = "empty", "It has no rows." if not most else f"It has no rows; it had {most:,}."
+        most, whole = rows_lost(self._entry, len(marks), self._last, key, now, self._accepted)
+        # Where every row is of an accepted night, nothing is left to look at.
+        is_told = is_told or (old is None and came is None)
+        verdict = next(
+            (
+                name
+                for name, is_so in (
+                    ("empty", not len(marks)),
+                    ("rows lost", bool(whole)),
+                    ("not wholly its own", bool(before.problems)),
+                    ("golden queries lost", bool(lost_queries)),
+                    ("could not be told", not is_told),
+                )
+                if is_so
+            ),
+            "wholly its own",
+        )
+        if verdict in WHOLE:
+            told = (
+                whose(old, came) if len(marks) else f"It has no rows; it had {most:,}." if most else "It has no rows."
+            )
             whole = problem_of(verdict, told, self._last, key, now, self._accepted)
-        elif verdict == "could not be told":
-            whole = problem_of(verdict, whose(old, came), self._last, key, now, self._accepted)
         problems = [*whole, *before.problems, *lost_queries]
         since = seen[0].asked if seen else None
         advice = what_to_do(self._entry, problems)
