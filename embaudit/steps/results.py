@@ -66,6 +66,10 @@ class Staged(BaseModel):
     # Whether an earlier run computed it.
     is_reused: bool = False
 
+    def __eq__(self, other: object) -> bool:
+        """Whether it is the same file, whoever computed it."""
+        return isinstance(other, Staged) and super().__eq__(other.model_copy(update={"is_reused": self.is_reused}))
+
     def found(self, kind: type[Kind]) -> Kind:
         """The figures of a dataclass that the step gave with the file, perhaps among others."""
         return kind(**{one.name: self.detail[one.name] for one in fields(kind)})
