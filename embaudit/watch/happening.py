@@ -132,7 +132,7 @@ CUT_OFF = (
         *("Crashed", None, RECORDS, "the next night, which continues what is staged", "orange", AUTOMATION),
     ),
     Happening(
-        "The server was gone, and a run lost it.",
+        "The server was gone for longer than a run tries to reach it again.",
         *("Crashed", None, RECORDS, "the server is back, and the next night", "orange", AUTOMATION),
     ),
     Happening("No worker took a run.", "Late", None, RECORDS, "a worker takes it", "yellow", AUTOMATION),

@@ -304,3 +304,13 @@ def require_red(state: Any, name: str, night: Night, hook: Listener, caplog: pyt
     for table in happening.kept_in.split(", "):
         counted = run_query(night.home / "warehouse.duckdb", f"SELECT count(*) FROM {table}").rows
         assert counted[0][0] > 0, table
+
+
+def test_a_night_that_cannot_begin_is_red_and_called(night: Night, webhook: Webhook) -> None:
+    hook, block = webhook("ops")
+    state = watch(str(night.folder / "none.toml"), notify=block, return_state=True)
+    assert (state.name, state.type.value) == ("Watch failed", "FAILED")
+    assert "There is no watch list" in state.message
+    ((_, post),) = hook.posts
+    assert post["title"].endswith("failed")
+    assert "There is no watch list" in post["text"]
