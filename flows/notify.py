@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 # On a server that `setup-server --notify` prepared: the block that its deployments notify, unless they name another.
 VARIABLE = "embaudit_notify"
-# A watch says itself what its audits on workers found.
-OF_A_WATCH = "embaudit-watch"
 # Libraries that log the address that they send to.
 TALKATIVE = ("httpx", "httpcore", "apprise", "urllib3")
 
@@ -98,10 +96,12 @@ def _kind(error: EmbauditError) -> str:
 
 
 def _of_server() -> str | None:
-    """The block that ``setup-server --notify`` named, for the run of a deployment that nobody else speaks for."""
-    from prefect.runtime import deployment, flow_run
+    """The block that ``setup-server --notify`` named, for a deployment's own run: a watch speaks for its audits."""
+    from prefect.context import FlowRunContext
 
-    if not deployment.id or OF_A_WATCH in flow_run.tags:
+    context = FlowRunContext.get()
+    run = None if context is None else context.flow_run
+    if run is None or run.deployment_id is None or run.parent_task_run_id is not None:
         return None
     from prefect.variables import Variable
 

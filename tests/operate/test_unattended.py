@@ -46,11 +46,15 @@ def calls(hook: Listener, beginning: str) -> list[dict[str, str]]:
     return [post for _, post in hook.posts if post["title"].startswith(beginning)]
 
 
-def test_a_stranger_s_first_night(tmp_path: Path, hook: Listener) -> None:
+def test_a_stranger_s_first_night(tmp_path: Path, hook: Listener, tiny_checkpoint: Path) -> None:
     home = tmp_path / ".embaudit"
     home.mkdir()
     missing = tmp_path / "index.parquet"
-    (home / "watch.toml").write_text(f'[[index]]\nstore = "{missing}"\nfunction = "{tmp_path / "model"}"\n')
+    # Nobody has trained the checkpoint.
+    (home / "watch.toml").write_text(
+        f'[settings]\nmeasures = ["integrity"]\ndevice = "cpu"\n[[folder]]\npath = "{tiny_checkpoint}"\n'
+        f'[[index]]\nstore = "{missing}"\nfunction = "{tiny_checkpoint}"\n'
+    )
     with new_site(tmp_path, free_port()) as site:
         server, configure, *_ = commands_under("One machine: five commands")
         site.start(server, "server.log")
@@ -72,7 +76,7 @@ def test_a_stranger_s_first_night(tmp_path: Path, hook: Listener) -> None:
         run = wait_until(
             lambda: [one for one in nights(site) if one["auto_scheduled"] and one["state_type"] == "FAILED"], 240
         )[0]
-        assert run["state_name"] == "Index gone"
+        assert run["state_name"] == "Do not serve"
         assert f"There is no file or folder {missing}" in run["state"]["message"]
         warnings = {"logs": {"flow_run_id": {"any_": [run["id"]]}, "level": {"ge_": 30, "le_": 30}}}
         # The run sends its log in batches.
@@ -80,12 +84,16 @@ def test_a_stranger_s_first_night(tmp_path: Path, hook: Listener) -> None:
             lambda: [line for line in site.ask("logs/filter", warnings) if line["message"].startswith("Index gone: ")],
             60,
         )
-        assert "index gone" in wait_until(lambda: calls(hook, "Watch of "), 60)[0]["title"]
+        called = wait_until(lambda: calls(hook, "Watch of "), 60)[0]
+        assert "do not serve" in called["title"]
+        assert "Index gone" in called["text"]
+        assert calls(hook, "Audit of ") == [], "nobody is called twice"
         healthy = site.shell("embaudit doctor")
         for said in ("runs are scheduled; the next is nightly", "1 polls the pool", "custom-webhook/ops is called"):
             assert said in healthy, healthy
         query = f"embaudit query --warehouse {home}/warehouse.duckdb"
         assert "Index gone" in site.shell(f"{query} nights")
+        site.shell(f"embaudit accept {tiny_checkpoint} --reason random --by me --warehouse {home}/warehouse.duckdb")
         # Nobody but the first schedule goes on.
         site.shell("prefect --no-prompt deployment schedule clear watch/nightly -y")
         site.shell(f"embaudit accept {missing} --reason moved --by me --warehouse {home}/warehouse.duckdb")
