@@ -110,7 +110,7 @@ def test_a_gate_stores_what_it_found_and_ends_the_run_as_asked(
         run(tiny_checkpoint, tiny_profile, policy=policies["strict"], notify=block)
     assert caught.value.audit.audit_id == passed.audit_id
     assert "tables stay" in caught.value.kept
-    assert last_run().state.name == "Failed"
+    assert (last_run().state.type.value, last_run().state.name) == ("FAILED", "Gate tripped")
     assert len(server.posts) == 2
 
     audits = rows(marked.warehouse, "SELECT audit_id, status, reason FROM audit")
