@@ -103,7 +103,7 @@ CASES: dict[str, tuple[Encode, str, str, float, float]] = {
     "one vector for all": (each(lambda text: word_vector("gold")), "same_vector", "problem", 10, 1e6),
     "another vector each time": (
         each(lambda text: bag(text) + NOISE.normal(size=DIMENSION) / 20),
-        "one_function",
+        "unsteady",
         "problem",
         1e-3,
         2,
