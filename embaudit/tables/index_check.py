@@ -8,6 +8,17 @@ from typing import Literal
 from embaudit.table import SHARE, Interval, Json, Row, Series, column
 from embaudit.table import rule as row_rule
 
+# What a look at an index ends with.
+CheckVerdict = Literal[
+    "gone",
+    "empty",
+    "rows lost",
+    "wholly its own",
+    "not wholly its own",
+    "golden queries lost",
+    "another function",
+    "could not be told",
+]
 EXACT = Interval("exact, hypergeometric, of a sample without replacement")
 
 
@@ -22,16 +33,9 @@ class IndexCheckRow(Row, table="index_check", key=("check_key",), scope="content
     checkpoint_id: str | None = column("Id of that content; null: unknown, or it was not opened.")
     passport: str | None = column("File of the passport that was in force for it; null: there is none.")
     passport_id: str | None = column("Id of the checkpoint in that passport, or of its vectors.")
-    verdict: Literal[
-        "gone",
-        "empty",
-        "rows lost",
-        "wholly its own",
-        "not wholly its own",
-        "golden queries lost",
-        "another function",
-        "could not be told",
-    ] = column("Outcome, what earlier nights left open included; another function: it is no longer its passport's.")
+    verdict: CheckVerdict = column(
+        "Outcome, what earlier nights left open included; another function: it is no longer its passport's."
+    )
     line: str = column("What came, what is wrong with it and what to type, in sentences.")
     rows: int | None = column("All rows; null: it was not looked at, and so in the columns after it.", ge=0)
     most_rows: int | None = column("The most rows that it had, since somebody accepted fewer; null: unknown.", ge=0)

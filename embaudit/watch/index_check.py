@@ -13,7 +13,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
@@ -24,6 +24,7 @@ from embaudit.masking import masked
 from embaudit.stores.opened import open_store
 from embaudit.stores.place import SeveralFit
 from embaudit.stores.store import Store
+from embaudit.tables.index_check import CheckVerdict
 from embaudit.watch.index_function import HeldAgainst, open_held
 from embaudit.watch.index_golden import ask_golden, said_of_golden
 from embaudit.watch.index_look import IndexNow, LookedAt
@@ -34,16 +35,6 @@ from embaudit.watch.index_seen import FOLDER, SeenIndex, keep_seen, read_seen
 from embaudit.watch.index_whole import ROWS_LOST, WHOLE, LastLook, is_gone, problem_of, rows_lost
 from embaudit.watch.watch_list import IndexEntry
 
-IndexVerdict = Literal[
-    "gone",
-    "empty",
-    "rows lost",
-    "wholly its own",
-    "not wholly its own",
-    "golden queries lost",
-    "another function",
-    "could not be told",
-]
 LOOK = "Look whether it was moved, or what deleted it."
 # (key of the check that found it first, name of the finding) of what somebody accepted.
 Accepted = Collection[tuple[str, str]]
@@ -62,7 +53,7 @@ class CheckedIndex(BaseModel):
     checkpoint_id: str | None = None
     passport: str | None = None
     passport_id: str | None = None
-    verdict: IndexVerdict = "could not be told"
+    verdict: CheckVerdict = "could not be told"
     line: str
     rows: int | None = None
     most_rows: int | None = None
