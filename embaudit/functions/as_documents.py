@@ -9,29 +9,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from embaudit.functions.function import Answers, EmbeddingFunction
+from embaudit.functions.function import Answers, EmbeddingFunction, WrappedFunction
 
 if TYPE_CHECKING:
     from embaudit.checkpoint import TextKind
 
 
-class AsDocuments(EmbeddingFunction):
+class AsDocuments(WrappedFunction):
     """Another function, which gives a text that is neither query nor document a document's vector."""
 
     def __init__(self, function: EmbeddingFunction) -> None:
-        self.function = function
-        self.knows_what(function)
+        super().__init__(function)
         self.takes_plain_texts = False
         if function.checkpoint is not None:
             self.checkpoint = function.checkpoint.reading("document")
-
-    @property
-    def requests(self) -> int:  # type: ignore[override]
-        return self.function.requests
-
-    @property
-    def typed(self) -> str:
-        return self.function.typed
 
     @property
     def asked_as(self) -> str:
@@ -49,9 +40,6 @@ class AsDocuments(EmbeddingFunction):
     def alike(self, role: TextKind) -> TextKind:
         is_document = self.function.alike(role) == self.function.alike("document")
         return "text" if role != "query" or is_document else "query"
-
-    def close(self) -> None:
-        self.function.close()
 
 
 def taken_alike(first: EmbeddingFunction, second: EmbeddingFunction) -> tuple[EmbeddingFunction, EmbeddingFunction]:

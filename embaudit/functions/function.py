@@ -136,6 +136,28 @@ class EmbeddingFunction(ABC):
         self.close()
 
 
+class WrappedFunction(EmbeddingFunction):
+    """Another function, asked or read otherwise: what is not said anew is its own."""
+
+    def __init__(self, function: EmbeddingFunction) -> None:
+        self.function = function
+        self.knows_what(function)
+
+    @property
+    def requests(self) -> int:  # type: ignore[override]
+        return self.function.requests
+
+    @property
+    def typed(self) -> str:
+        return self.function.typed
+
+    def alike(self, role: TextKind) -> TextKind:
+        return self.function.alike(role)
+
+    def close(self) -> None:
+        self.function.close()
+
+
 def similarity_named(declared: str) -> str:
     """The similarity that a name stands for, as checkpoints and vector stores declare it; cosine if it is another."""
     name = declared.lower()

@@ -11,7 +11,7 @@ import numpy as np
 from embaudit.comparisons.parity.compare import HALF, HALF_LENGTH, KindDifference
 from embaudit.downstream.task import unit_rows
 from embaudit.finding import Finding
-from embaudit.functions.function import Answers, EmbeddingFunction
+from embaudit.functions.function import Answers, EmbeddingFunction, WrappedFunction
 
 if TYPE_CHECKING:
     from embaudit.checkpoint import TextKind
@@ -24,33 +24,22 @@ KEEPS, NORMALISES = "keeps the first ", "normalises its vectors"
 NOT_NORMALISED = "cuts its vectors and does not normalise them again"
 
 
-class FirstDimensions(EmbeddingFunction):
+class FirstDimensions(WrappedFunction):
     """Another function's first dimensions, normalised again if its vectors have length 1."""
 
     def __init__(self, function: EmbeddingFunction, dimensions: int) -> None:
-        self.function, self.kept = function, dimensions
-        self.knows_what(function)
-        self.dimension = dimensions
+        super().__init__(function)
+        self.kept = self.dimension = dimensions
 
     @property
-    def requests(self) -> int:  # type: ignore[override]
-        return self.function.requests
-
-    @property
-    def typed(self) -> str:
-        return self.function.typed
+    def live(self) -> EmbeddingFunction:
+        return FirstDimensions(self.function.live, self.kept)
 
     def encode(
         self, texts: Sequence[str], role: TextKind = "text", *, most: int | None = None, at_once: int = 1
     ) -> Answers:
         answers = self.function.encode(texts, role, most=most, at_once=at_once)
         return Answers(first_of_rows(answers.vectors, self.kept), answers.failures)
-
-    def alike(self, role: TextKind) -> TextKind:
-        return self.function.alike(role)
-
-    def close(self) -> None:
-        self.function.close()
 
 
 def first_of_rows(rows: np.ndarray, dimensions: int) -> np.ndarray:
