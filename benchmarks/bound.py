@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from embaudit.intervals import around, student_half_width
 from embaudit.measures.layers.sigma import largest_singular_values
 from embaudit.measures.length.bound import claimed_bound
+from embaudit.statistics.intervals import around, student_half_width
 
 # 64 cells, from nearly constant logits to those of a sharp head.
 SIGMAS = (0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0)

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
 
 from embaudit.measures import MEASURES, MeasureSettings
+from embaudit.measures.profile import load_profile
 from embaudit.measures.sticky.settings import StickySettings
 from embaudit.measures.workload import Readable, Work
-from embaudit.profile import load_profile
 
 # The default measures of `quick`; exhaustive is `standard` with all draws of every token.
 MEASURED = ("integrity", "quality", "sticky", "socm", "layers", "length")
@@ -114,7 +114,7 @@ def _settings(profile: str, name: str) -> MeasureSettings:
 
 
 def _table(profile: str, name: str) -> Mapping[str, object]:
-    file = files("embaudit") / "profiles" / f"{'standard' if profile == 'exhaustive' else profile}.toml"
+    file = files("embaudit") / "measures" / "profiles" / f"{'standard' if profile == 'exhaustive' else profile}.toml"
     found: Mapping[str, object] = tomllib.loads(file.read_text(encoding="utf-8")).get(name, {})
     return found
 

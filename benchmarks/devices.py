@@ -15,12 +15,12 @@ from embaudit.checkpoint import load_checkpoint
 from embaudit.checkpoint.load import choose_device
 from embaudit.checkpoint.precision import widths_of
 from embaudit.measures import MEASURES
+from embaudit.measures.profile import load_profile
 from embaudit.measures.run import Run
-from embaudit.profile import load_profile
-from embaudit.staging.stage import read_rows
 from embaudit.steps.corpora import stage_source
 from embaudit.steps.results import CheckpointSpec, Staged, encoder_of
-from embaudit.tables import TABLES
+from embaudit.steps.staging.stage import read_rows
+from embaudit.warehouse.tables import TABLES
 
 CHECKPOINT = "packaged:all-MiniLM-L6-v2"
 # They need another checkpoint, or repeat what another measure computes.

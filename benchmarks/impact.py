@@ -11,9 +11,9 @@ import numpy as np
 
 from benchmarks.measured import SCIFACT, Measured
 from embaudit.checkpoint import Encoder, load_checkpoint
+from embaudit.corpora.downstream.material import Judgements, pick_judged
+from embaudit.corpora.downstream.retrieval import METRICS, Retrieval
 from embaudit.corpora.judged import load_judged, own_of, relevant_of
-from embaudit.downstream.material import Judgements, pick_judged
-from embaudit.downstream.retrieval import METRICS, Retrieval
 from embaudit.measures.impact.effects import Share, clean_and_poisoned
 from embaudit.measures.impact.poison import poison, poisoned_half
 from embaudit.measures.sticky.inspect import find_token

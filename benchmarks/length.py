@@ -16,8 +16,8 @@ import numpy as np
 import torch
 
 from benchmarks.measured import Measured
-from embaudit.anatomy import anatomy_of, watching
 from embaudit.checkpoint import Encoder, load_checkpoint
+from embaudit.checkpoint.anatomy import anatomy_of, watching
 from embaudit.corpora import load_corpus
 from embaudit.measures.layers.sigma import largest_singular_values
 from embaudit.measures.length.curve import control_curves, limits_of, natural_curve

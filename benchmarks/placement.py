@@ -10,11 +10,11 @@ from benchmarks.anchors import STSB
 from benchmarks.measured import Measured
 from embaudit.checkpoint import Encoder, load_checkpoint
 from embaudit.corpora import load_corpus
-from embaudit.intervals import spearman
 from embaudit.measures.placement.places import PlacedText, random_places, text_of
 from embaudit.measures.placement.search import TextSearch, goal
 from embaudit.measures.sticky.insertion import make_draw
 from embaudit.measures.sticky.pairs import distinct_sentences
+from embaudit.statistics.intervals import spearman
 
 DRAWS, ANCHORS = 20, 300
 # Three severe tokens and an ordinary one, with so many copies there already.

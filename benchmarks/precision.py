@@ -14,10 +14,10 @@ from benchmarks.measured import Measured, as_scanned
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
 from embaudit.checkpoint.load import choose_device
 from embaudit.checkpoint.precision import CLEARLY_FASTER, half_precision, product_seconds
+from embaudit.checkpoint.vocabulary.entries import read_vocabulary
 from embaudit.measures.quality.material import sample_material
 from embaudit.measures.quality.quality import quality_findings
 from embaudit.measures.sticky.baseline import sum_entries
-from embaudit.vocabulary.entries import read_vocabulary
 
 REPEATS = 9
 WIDTHS = {"all-MiniLM-L6-v2": (384, 1536), "BERT base": (768, 3072), "BERT large": (1024, 4096)}

@@ -78,7 +78,7 @@ def _scan(tokens: int) -> float:
     from embaudit.measures.sticky.steps.scan import insert_shard
     from embaudit.measures.sticky.steps.shards import token_shards
     from embaudit.measures.sticky.tables import StickyPairRow, StickySentenceRow
-    from embaudit.request import AuditRequest
+    from embaudit.questions.audit import AuditRequest
     from embaudit.steps.results import stage_rows
     from embaudit_flows.engine import PrefectTasks
     from embaudit_flows.plan import plan_audit

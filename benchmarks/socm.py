@@ -23,7 +23,7 @@ from embaudit.measures.socm.clouds import TokenCloud, clouds_of
 from embaudit.measures.socm.nuclear import Polar
 from embaudit.measures.socm.pairs import Accuracy, all_pairs, checked
 from embaudit.measures.socm.summary import summarise
-from embaudit.staging.stage import write_columns
+from embaudit.steps.staging.stage import write_columns
 
 TEXTS = 1_000
 SAMPLED = 12

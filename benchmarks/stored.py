@@ -23,8 +23,8 @@ import pyarrow.parquet as pq
 
 from benchmarks.measured import Measured, sentences
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
-from embaudit.comparisons.stored.sample import RowDraw
-from embaudit.intervals import exact_count
+from embaudit.questions.vectors.sample import RowDraw
+from embaudit.statistics.intervals import exact_count
 from embaudit.stores.store import RowBatch
 
 INDEXES, SAMPLED, SEEDS = 200, 1_000, 2

@@ -11,8 +11,8 @@ from benchmarks.coverage.switch import NEW_POOLING
 from benchmarks.measured import Measured
 from embaudit.api.switch import switch_material
 from embaudit.checkpoint import load_checkpoint
-from embaudit.comparisons.switch.switch import switch_functions
-from embaudit.functions.checkpoint import CheckpointFunction
+from embaudit.embedders.checkpoint import CheckpointFunction
+from embaudit.questions.switch.switch import switch_functions
 
 
 def run() -> Iterator[Measured]:

@@ -13,12 +13,12 @@ import numpy as np
 from benchmarks.measured import Measured
 from benchmarks.search import CHECKPOINT, LIST, LISTED, U, sentence_set
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
+from embaudit.checkpoint.vocabulary.entries import read_vocabulary
 from embaudit.measures.sticky.effects import measure_effects
 from embaudit.measures.sticky.moments import insert_tokens
 from embaudit.measures.sticky.plan import choose_controls
 from embaudit.measures.sticky.points import VALIDATION_GROUPS, every_against_every
 from embaudit.measures.sticky.steps.validation import ACCEPTED_SHARE, differences
-from embaudit.vocabulary.entries import read_vocabulary
 
 DRAWS, RESAMPLES = 30, 400
 HALVES = ("bfloat16", "float16")

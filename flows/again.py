@@ -7,12 +7,12 @@ reported to it. Where the server is the command's own, nobody watches that run e
 from __future__ import annotations
 
 from embaudit.checkpoint.reference import CheckpointRef
-from embaudit.errors import ProblemFound, WarehouseError
-from embaudit.profile import load_profile
-from embaudit.request import AuditRequest
+from embaudit.measures.profile import load_profile
+from embaudit.questions.audit import AuditRequest
 from embaudit.steps.progress import NoDisplay, show, shown_on
 from embaudit.steps.step import NotStaged, only_staged
 from embaudit.warehouse.connect import open_reader
+from embaudit.words.errors import ProblemFound, WarehouseError
 from embaudit_flows.audit import audit
 from embaudit_flows.outcome import AuditOutcome
 from embaudit_tasks.audit_task import in_a_run

@@ -11,21 +11,21 @@ from typing import Any
 
 from prefect import flow
 
+from embaudit.checkpoint.loading import PROMPTS
 from embaudit.corpora import MinedSource
-from embaudit.errors import UsageError
-from embaudit.gate import load_policy
-from embaudit.loading import PROMPTS
 from embaudit.measures import MEASURES
-from embaudit.request import AuditRequest
-from embaudit.settings import Settings
-from embaudit.staging.leftovers import in_use
-from embaudit.staging.stage import read_rows
+from embaudit.questions.audit import AuditRequest
 from embaudit.steps.checkpoint import describe_checkpoint
 from embaudit.steps.corpora import rows_read
 from embaudit.steps.progress import measuring
 from embaudit.steps.results import NoteText, Staged, StagedCorpus, stage_rows
+from embaudit.steps.staging.leftovers import in_use
+from embaudit.steps.staging.stage import read_rows
 from embaudit.steps.tables import AuditCorpusRow
-from embaudit.tables import TABLES
+from embaudit.system.settings import Settings
+from embaudit.warehouse.gate import load_policy
+from embaudit.warehouse.tables import TABLES
+from embaudit.words.errors import UsageError
 from embaudit_flows.audit_log import AuditLog, describe_check
 from embaudit_flows.ending import pass_gate, put_passport, put_report, show_and_end
 from embaudit_flows.estimate import say_how_long

@@ -11,19 +11,19 @@ from datetime import UTC, datetime
 from typing import Any
 
 from embaudit import __version__
-from embaudit.errors import (
+from embaudit.measures import Measure
+from embaudit.questions.audit import NOT_ASKED, AuditRequest
+from embaudit.steps.results import Staged, versions_of
+from embaudit.system.keys import content_key
+from embaudit.system.settings import Settings
+from embaudit.words.errors import (
     CheckFailed,
     EmbauditError,
     is_of_interrupt,
     machine_failure,
     one_line,
 )
-from embaudit.keys import content_key
-from embaudit.masking import mask_error, masked
-from embaudit.measures import Measure
-from embaudit.request import NOT_ASKED, AuditRequest
-from embaudit.settings import Settings
-from embaudit.steps.results import Staged, versions_of
+from embaudit.words.masking import mask_error, masked
 from embaudit_flows.plan import AuditPlan, library_versions
 from embaudit_tasks.publish import publish_audit
 

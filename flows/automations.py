@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from embaudit.errors import ServerError
+from embaudit.words.errors import ServerError
 
 if TYPE_CHECKING:
     from prefect.client.orchestration import SyncPrefectClient

@@ -8,9 +8,9 @@ from pydantic import BaseModel
 from embaudit.checkpoint import resolve
 from embaudit.checkpoint.backbone import named_backbone
 from embaudit.checkpoint.tokenizer import NO_LIMIT
-from embaudit.errors import EmbauditError, ProblemFound
-from embaudit.request import AuditRequest
-from embaudit.settings import Settings
+from embaudit.questions.audit import AuditRequest
+from embaudit.system.settings import Settings
+from embaudit.words.errors import EmbauditError, ProblemFound
 from embaudit_flows.audit import AuditOutcome, audit
 from embaudit_tasks.backbone import link_backbone
 from embaudit_tasks.snapshot import refresh_snapshot

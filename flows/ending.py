@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
-from embaudit.errors import DoNotServe, EmbauditError
-from embaudit.gate import GateTripped
-from embaudit.gate.verdict import tripped_error
-from embaudit.settings import Settings
 from embaudit.steps.results import CheckpointSpec, Staged
+from embaudit.system.settings import Settings
+from embaudit.warehouse.gate import GateTripped
+from embaudit.warehouse.gate.verdict import tripped_error
+from embaudit.words.errors import DoNotServe, EmbauditError
 from embaudit_flows.gpu import gpu_slot
 from embaudit_flows.notify import Notifier
 from embaudit_flows.outcome import AuditOutcome
@@ -23,7 +23,7 @@ from embaudit_tasks.gate import gate_audit
 from embaudit_tasks.report import write_passport_of, write_report
 
 if TYPE_CHECKING:
-    from embaudit.gate import GateVerdict
+    from embaudit.warehouse.gate import GateVerdict
     from embaudit_flows.plan import AuditPlan
 
 PUBLISHED = "The audit is published: its tables stay, and so do the findings (embaudit query open-items)."

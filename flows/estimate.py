@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from embaudit.address import warehouse_at
 from embaudit.checkpoint.model import quiet_transformers
 from embaudit.checkpoint.precision import operations_per_second
 from embaudit.checkpoint.tokenizer_alone import load_tokenizer_alone
 from embaudit.measures import MEASURES
+from embaudit.measures.profile import Profile
 from embaudit.measures.sticky.settings import StickySettings
 from embaudit.measures.workload import Precision, Readable, Work
-from embaudit.processors import processors
-from embaudit.profile import Profile
 from embaudit.steps.corpora import some_texts
 from embaudit.steps.results import CheckpointSpec, StagedCorpus
+from embaudit.system.address import warehouse_at
+from embaudit.system.processors import processors
 from embaudit.warehouse.publish import was_published
 from embaudit_flows.plan import AuditPlan
 from embaudit_tasks.progress import say

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
-from embaudit.checking.verdict import verdict_of_audit
-from embaudit.finding import Finding
-from embaudit.intervals import Ends, holding
+from embaudit.declared.finding import Finding
 from embaudit.measures.findings import find_all
-from embaudit.staging.stage import read_rows
+from embaudit.questions.check.verdict import verdict_of_audit
+from embaudit.statistics.intervals import Ends, holding
 from embaudit.steps.results import Staged, StagedCorpus, stage_rows
-from embaudit.tables.findings import FindingRow, VerdictRow
+from embaudit.steps.staging.stage import read_rows
+from embaudit.warehouse.tables.findings import FindingRow, VerdictRow
 from embaudit_flows.plan import AuditPlan
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from embaudit.errors import ServerError
-from embaudit.settings import Settings
+from embaudit.system.settings import Settings
+from embaudit.words.errors import ServerError
 
 GPU_LIMIT = "embaudit-gpu"
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from embaudit.errors import one_line
-from embaudit.shown import duration
+from embaudit.words.errors import one_line
+from embaudit.words.shown import duration
 from embaudit_flows.automations import DIED, LATE, MISSED, ZOMBIES
-from embaudit_flows.server import WORK_POOL
+from embaudit_flows.server.set_up import WORK_POOL
 
 if TYPE_CHECKING:
     from prefect.client.orchestration import SyncPrefectClient

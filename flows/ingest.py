@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from prefect import flow
 
-from embaudit.address import warehouse_at
-from embaudit.errors import CheckFailed
-from embaudit.settings import Settings
 from embaudit.steps.results import StagedCorpus
+from embaudit.system.address import warehouse_at
+from embaudit.system.settings import Settings
+from embaudit.words.errors import CheckFailed
 from embaudit_tasks.corpora import ingest_corpus
 from embaudit_tasks.publish import check_staged, publish_corpus
 from embaudit_tasks.snapshot import refresh_snapshot

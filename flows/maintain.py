@@ -8,9 +8,9 @@ from prefect import flow
 from prefect.artifacts import create_markdown_artifact, create_table_artifact
 from pydantic import BaseModel
 
-from embaudit.address import warehouse_at
-from embaudit.page.markdown import plain
-from embaudit.settings import Settings
+from embaudit.pages.markdown import plain
+from embaudit.system.address import warehouse_at
+from embaudit.system.settings import Settings
 from embaudit_tasks.maintain import delete_staged, prune_rows, vacuum_warehouse
 from embaudit_tasks.snapshot import refresh_snapshot
 

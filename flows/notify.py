@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from embaudit.errors import EmbauditError, ProblemFound
+from embaudit.words.errors import EmbauditError, ProblemFound
 from embaudit_tasks.audit_task import run_logger
 
 if TYPE_CHECKING:

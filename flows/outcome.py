@@ -6,10 +6,10 @@ from typing import Any
 
 from pydantic import BaseModel, PrivateAttr
 
-from embaudit.document import Page
-from embaudit.gate import GateVerdict
-from embaudit.page.audit import audit_page
-from embaudit.page.facts import read_audit
+from embaudit.declared.document import Page
+from embaudit.pages.audit import audit_page
+from embaudit.pages.facts import read_audit
+from embaudit.warehouse.gate import GateVerdict
 
 
 class AuditOutcome(BaseModel):

@@ -15,17 +15,17 @@ from embaudit.checkpoint import resolve
 from embaudit.checkpoint.load import choose_device, choose_dtype, describe
 from embaudit.checkpoint.precision import widths_of
 from embaudit.corpora.chosen_pairs import read_chosen_pairs
-from embaudit.draw import Draw
-from embaudit.errors import UsageError
-from embaudit.keys import content_key
+from embaudit.corpora.draw import Draw
 from embaudit.measures import MEASURES
 from embaudit.measures.measure import MeasureSettings
+from embaudit.measures.profile import Profile, load_profile
 from embaudit.measures.run import Engine, InThisProcess, Run
-from embaudit.profile import Profile, load_profile
-from embaudit.request import AuditRequest
-from embaudit.settings import Settings
+from embaudit.questions.audit import AuditRequest
 from embaudit.steps.results import CheckpointSpec, Staged, StagedCorpus, versions_here, versions_of
-from embaudit_flows.server import require_lasting_home
+from embaudit.system.keys import content_key
+from embaudit.system.settings import Settings
+from embaudit.words.errors import UsageError
+from embaudit_flows.server.set_up import require_lasting_home
 
 # Packages that check, publish and run; those that compute are recorded with what they computed.
 PUBLISHING = ("duckdb", "prefect", "great-expectations")

@@ -14,7 +14,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 from prefect.states import Completed, Failed
 
-from embaudit.errors import EmbauditError, ProblemFound, is_of_interrupt, one_line
+from embaudit.words.errors import EmbauditError, ProblemFound, is_of_interrupt, one_line
 from embaudit_tasks.audit_task import in_a_run, run_logger
 
 P = ParamSpec("P")

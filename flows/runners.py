@@ -12,10 +12,10 @@ from typing import Any, TypeVar, cast
 
 from prefect import Flow
 
-from embaudit.settings import Settings
 from embaudit.steps.cluster import own_cluster, require_dask, require_workers
 from embaudit.steps.elsewhere import is_elsewhere, lost_workers
 from embaudit.steps.workers import end_with_command
+from embaudit.system.settings import Settings
 
 AnyFlow = TypeVar("AnyFlow", bound=Flow[..., Any])
 STAGED_IS_KEPT = "Every finished shard is staged, and the published tables are as they were."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from embaudit.checking.verdict import FIRST, Verdict, verdict_of_audit
+from embaudit.questions.check.verdict import FIRST, Verdict, verdict_of_audit
 from embaudit.steps.results import Staged, StagedCorpus
 from embaudit_flows.estimate import HowLong
 from embaudit_flows.findings import findings_of

@@ -6,11 +6,11 @@ import re
 
 from prefect.artifacts import create_link_artifact, create_markdown_artifact, create_table_artifact
 
-from embaudit.document import Page, Table
+from embaudit.declared.document import Page, Table
 from embaudit.measures import MEASURES
-from embaudit.page.markdown import plain, render
-from embaudit.staging.stage import read_rows
+from embaudit.pages.markdown import plain, render
 from embaudit.steps.results import Staged
+from embaudit.steps.staging.stage import read_rows
 from embaudit_flows.outcome import AuditOutcome
 from embaudit_tasks.progress import markdown_artifact
 

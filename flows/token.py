@@ -16,9 +16,9 @@ from embaudit.measures.sticky.reference import choose_reference_pairs
 from embaudit.measures.sticky.settings import StickySettings
 from embaudit.measures.sticky.steps.files import read_u
 from embaudit.measures.sticky.steps.vocabulary import read_tokens, token_similarity
-from embaudit.staging.stage import read_rows
 from embaudit.steps.progress import show, tracked
 from embaudit.steps.results import Staged, encoder_of
+from embaudit.steps.staging.stage import read_rows
 from embaudit_flows.plan import AuditPlan
 
 

@@ -12,13 +12,13 @@ from pathlib import Path
 
 from prefect import flow
 
-from embaudit.address import warehouse_at
-from embaudit.gate import load_policy
-from embaudit.settings import Settings
-from embaudit.warehouse.watched import read_watched
+from embaudit.system.address import warehouse_at
+from embaudit.system.settings import Settings
+from embaudit.warehouse.gate import load_policy
 from embaudit.watch.history import History
 from embaudit.watch.outcome import WatchOutcome
 from embaudit.watch.watch_list import read_watch_list
+from embaudit.watch.watched import read_watched
 from embaudit_flows.notify import Notifier, notify_on_failure
 from embaudit_flows.red import ends_in_words
 from embaudit_flows.watch_audits import in_this_process, on_workers, require_deployment

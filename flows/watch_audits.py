@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from embaudit.errors import EmbauditError, ProblemFound, is_of_interrupt, one_line
-from embaudit.request import AuditRequest
+from embaudit.questions.audit import AuditRequest
 from embaudit.watch.look import Looked
+from embaudit.words.errors import EmbauditError, ProblemFound, is_of_interrupt, one_line
 from embaudit_tasks.watch_audit import AuditEnd, audit_on_worker, require_deployment
 
 __all__ = ["AuditEnd", "Auditor", "in_this_process", "on_workers", "require_deployment"]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from embaudit.errors import HubUnreachable
 from embaudit.watch.history import History
 from embaudit.watch.look import Looked, Source, every_source, look
 from embaudit.watch.watch_list import OrganisationEntry, WatchList
+from embaudit.words.errors import HubUnreachable
 from embaudit_tasks.watch import ask_for_commit, ask_for_content, ask_for_models
 
 # Nine minutes: a hub that restarts is back by then, and a night is long enough to wait.

@@ -9,23 +9,23 @@ from typing import Any, cast
 
 from prefect.states import Completed
 
-from embaudit.errors import EmbauditError
-from embaudit.keys import content_key
-from embaudit.settings import Settings
-from embaudit.tables.watch import DONE, Status
-from embaudit.warehouse.open_items import (
+from embaudit.system.keys import content_key
+from embaudit.system.settings import Settings
+from embaudit.warehouse.tables.watch import DONE, Status
+from embaudit.watch.history import History, WatchedRevision
+from embaudit.watch.index_check import CheckedIndex, IndexLook
+from embaudit.watch.look import Looked, judged
+from embaudit.watch.open_items import (
     OpenItem,
     read_accepted_in_indexes,
     read_accepted_subjects,
     read_open,
 )
-from embaudit.warehouse.watched import read_last_looks
-from embaudit.watch.history import History, WatchedRevision
-from embaudit.watch.index_check import CheckedIndex, IndexLook
-from embaudit.watch.look import Looked, judged
 from embaudit.watch.outcome import WatchedRow, WatchOutcome
 from embaudit.watch.served import ServedNow
 from embaudit.watch.watch_list import EndpointEntry, IndexEntry
+from embaudit.watch.watched import read_last_looks
+from embaudit.words.errors import EmbauditError
 from embaudit_flows.gpu import gpu_slot
 from embaudit_flows.red import marked
 from embaudit_flows.watch_audits import AuditEnd, Auditor

@@ -5,8 +5,8 @@ from __future__ import annotations
 from prefect import task
 
 from embaudit.steps.results import stage_rows
-from embaudit.tables.watch import AuditBackboneRow
 from embaudit.warehouse.connect import open_reader
+from embaudit.warehouse.tables.watch import AuditBackboneRow
 from embaudit_tasks.publish import publish_checked
 
 

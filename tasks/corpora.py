@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from embaudit.draw import Draw
-from embaudit.hub import is_transient
+from embaudit.corpora.draw import Draw
 from embaudit.steps.corpora import stage_source
 from embaudit.steps.results import StagedCorpus
+from embaudit.system.hub import is_transient
 from embaudit_tasks.audit_task import audit_task
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from embaudit.gate import GateVerdict, load_policy, run_gate
-from embaudit.keys import content_key
 from embaudit.steps.results import stage_rows
-from embaudit.tables.watch import GateResultRow
-from embaudit.warehouse.open_items import gate_outcome
+from embaudit.system.keys import content_key
+from embaudit.warehouse.gate import GateVerdict, load_policy, run_gate
+from embaudit.warehouse.tables.watch import GateResultRow
+from embaudit.watch.open_items import gate_outcome
 from embaudit_tasks.audit_task import audit_task
 from embaudit_tasks.publish import publish_checked
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import logging
 import traceback
 
-from embaudit.errors import EmbauditError
-from embaudit.masking import masked
+from embaudit.words.errors import EmbauditError
+from embaudit.words.masking import masked
 
 LOGGERS = ("prefect.flow_runs", "prefect.task_runs")
 FINISHED = "Finished in state "

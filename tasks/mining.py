@@ -8,10 +8,10 @@ import numpy as np
 
 from embaudit.corpora import MinedSource, mined_corpus, read_retrieval
 from embaudit.measures.socm import mining
-from embaudit.staging.stage import read_rows
 from embaudit.steps.corpora import stage_corpus
 from embaudit.steps.progress import tracked
 from embaudit.steps.results import CheckpointSpec, StagedCorpus, encoder_of
+from embaudit.steps.staging.stage import read_rows
 from embaudit.steps.step import Outputs, step
 from embaudit_tasks.audit_task import audit_task
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from embaudit.errors import CheckFailed
-from embaudit.expectations.check import check_tables
 from embaudit.steps.results import Staged
-from embaudit.tables import TABLES
+from embaudit.warehouse.expectations.check import check_tables
 from embaudit.warehouse.publish import (
     AuditRecord,
     ExpectationRow,
@@ -17,6 +15,8 @@ from embaudit.warehouse.publish import (
     publish,
     publish_content,
 )
+from embaudit.warehouse.tables import TABLES
+from embaudit.words.errors import CheckFailed
 from embaudit_tasks.audit_task import audit_task
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from embaudit.comparisons.passport.file import read_passport, write_passport
-from embaudit.comparisons.passport.make import make_passport
-from embaudit.document import Page
-from embaudit.functions.checkpoint import CheckpointFunction
-from embaudit.page.write import write_index, write_page
+from embaudit.declared.document import Page
+from embaudit.embedders.checkpoint import CheckpointFunction
+from embaudit.pages.write import write_index, write_page
+from embaudit.questions.passport.file import read_passport, write_passport
+from embaudit.questions.passport.make import make_passport
 from embaudit.steps.results import CheckpointSpec, checkpoint_of, in_full_precision
 from embaudit_tasks.audit_task import audit_task
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from embaudit.errors import EmbauditError
-from embaudit.settings import Settings
+from embaudit.system.settings import Settings
 from embaudit.warehouse.export import export
+from embaudit.words.errors import EmbauditError
 from embaudit_tasks.audit_task import audit_task, run_logger
 
 

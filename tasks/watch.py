@@ -8,21 +8,21 @@ from typing import Any
 
 from prefect import task
 
-from embaudit.checking.verdict import FIRST
-from embaudit.hub import is_transient
-from embaudit.keys import content_key
-from embaudit.page.general import weights_changed
+from embaudit.pages.general import weights_changed
+from embaudit.questions.check.verdict import FIRST
 from embaudit.steps.results import stage_rows
-from embaudit.tables import MEASURE_OF
-from embaudit.tables.index_check import IndexCheckRow
-from embaudit.tables.watch import IndexChangeRow, RegressionRow, ServedRow, WatchedRevisionRow, WatchRunRow
-from embaudit.warehouse.watched import find_predecessor, read_figures, read_weight_changes
+from embaudit.system.hub import is_transient
+from embaudit.system.keys import content_key
+from embaudit.warehouse.compared import find_predecessor, read_figures, read_weight_changes
+from embaudit.warehouse.regression import compare
+from embaudit.warehouse.tables import MEASURE_OF
+from embaudit.warehouse.tables.index_check import IndexCheckRow
+from embaudit.warehouse.tables.watch import IndexChangeRow, RegressionRow, ServedRow, WatchedRevisionRow, WatchRunRow
 from embaudit.watch.history import WatchedRevision
 from embaudit.watch.hub import current_commit, list_organisation
 from embaudit.watch.index_change import OTHER_VECTORS, IndexChange, compare_passports, passport_of, switch_revisions
 from embaudit.watch.index_check import CheckedIndex, IndexLook
 from embaudit.watch.look import Looked, Source, read_content
-from embaudit.watch.regression import compare
 from embaudit.watch.served import ServedNow, ask_endpoint
 from embaudit.watch.watch_list import EndpointEntry, OrganisationEntry
 from embaudit_tasks.publish import publish_checked

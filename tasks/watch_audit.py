@@ -13,10 +13,10 @@ from prefect.exceptions import ObjectNotFound
 from prefect.runtime import flow_run as this_run
 from pydantic import BaseModel
 
-from embaudit.errors import ServerError
-from embaudit.keys import content_key
-from embaudit.request import AuditRequest
-from embaudit.warehouse.watched import is_published
+from embaudit.questions.audit import AuditRequest
+from embaudit.system.keys import content_key
+from embaudit.warehouse.compared import is_published
+from embaudit.words.errors import ServerError
 from embaudit_tasks.run_labels import AUDIT_LABEL, GATE_LABEL
 
 POLL_SECONDS = 2.0

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from embaudit.checkpoint import Checkpoint, TextKind
-from embaudit.functions.checkpoint import CheckpointFunction
+from embaudit.embedders.checkpoint import CheckpointFunction
 
 CHANGES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "itself": lambda rows: rows,

@@ -16,8 +16,8 @@ from hypothesis.internal.constants_ast import Constants
 from real_tokenizers import real_tokenizer, real_vocabulary  # noqa: F401  (fixtures of two folders)
 from tiny import tiny_bert
 
-from embaudit import masking
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
+from embaudit.words import masking
 
 # Fixtures of several folders: small audits with their one Prefect server, disks that can be full, the table of faults,
 # a PostgreSQL; and the end of all that a run has started.

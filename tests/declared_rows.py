@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from embaudit.table import DeclaredColumn
-from embaudit.tables import TABLES
+from embaudit.declared.table import DeclaredColumn
+from embaudit.warehouse.tables import TABLES
 
 Table = list[dict[str, Any]]
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)

@@ -7,7 +7,7 @@ from zlib import crc32
 
 import numpy as np
 
-from embaudit.functions.function import Answers, EmbeddingFunction
+from embaudit.embedders.function import Answers, EmbeddingFunction
 
 
 class HashedWords(EmbeddingFunction):

@@ -47,7 +47,7 @@ class Leftovers:
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_teardown(self) -> None:
-        temporary = sys.modules.get("embaudit.server.temporary")
+        temporary = sys.modules.get("embaudit_flows.server.temporary")
         if temporary is not None:
             while temporary._started:
                 temporary._started.pop().stop()

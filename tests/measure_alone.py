@@ -13,15 +13,15 @@ from ready_warehouses import put_audit
 
 from embaudit.checkpoint import Checkpoint, load_checkpoint
 from embaudit.corpora.judged import load_judged
-from embaudit.finding import Finding
+from embaudit.declared.finding import Finding
 from embaudit.measures import MEASURES
+from embaudit.measures.profile import load_profile
 from embaudit.measures.run import Run
-from embaudit.profile import load_profile
-from embaudit.staging.stage import read_rows
 from embaudit.steps.corpora import stage_corpus
 from embaudit.steps.results import CheckpointSpec
-from embaudit.tables import TABLES
+from embaudit.steps.staging.stage import read_rows
 from embaudit.warehouse.query import run_query
+from embaudit.warehouse.tables import TABLES
 
 Tables = dict[str, list[dict[str, Any]]]
 

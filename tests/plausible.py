@@ -23,9 +23,9 @@ from plausible_texts import first_minute_rows, geometry_rows, length_rows, occur
 from plausible_vectors import compression_rows, language_rows
 
 from embaudit.measures import MEASURES
-from embaudit.staging.stage import write_rows
-from embaudit.tables import TABLES
+from embaudit.steps.staging.stage import write_rows
 from embaudit.warehouse.publish import AuditRecord, ExpectationRow, MeasureRun, StagedTable
+from embaudit.warehouse.tables import TABLES
 
 Rows = dict[str, Table]
 SCHEMAS = {name: table.schema for name, table in TABLES.items()}

@@ -15,10 +15,10 @@ import duckdb
 import pytest
 from plausible import audit_record, expectation, measure_runs, plausible_rows, stage_all
 
-from embaudit.table import DeclaredTable
-from embaudit.tables import TABLES
+from embaudit.declared.table import DeclaredTable
 from embaudit.warehouse.connect import open_writer
 from embaudit.warehouse.publish import AuditRecord, ExpectationRow, MeasureRun, StagedTable, publish
+from embaudit.warehouse.tables import TABLES
 from embaudit.warehouse.transaction import transaction
 from embaudit.warehouse.write import replace_rows
 

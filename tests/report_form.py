@@ -7,9 +7,9 @@ import sys
 from types import FrameType
 from typing import Any
 
-from embaudit.document import Table
-from embaudit.errors import CheckFailed, EmbauditError, HubUnreachable, MeasureError
-from embaudit.finding import Finding
+from embaudit.declared.document import Table
+from embaudit.declared.finding import Finding
+from embaudit.words.errors import CheckFailed, EmbauditError, HubUnreachable, MeasureError
 
 # A verdict on other findings, and a note on how a store is read.
 SUMS_UP = ("verdict", "how_it_is_read")
@@ -27,7 +27,7 @@ WITHOUT_STEP = (MeasureError, CheckFailed, HubUnreachable)
 def _is_of_a_report(made_by: FrameType) -> bool:
     """Whether the package makes it of what it measured, rather than a test, or a page of findings of others."""
     module = made_by.f_globals["__name__"]
-    return module.startswith("embaudit.") and not module.startswith(("embaudit.page.", "embaudit.finding"))
+    return module.startswith("embaudit.") and not module.startswith(("embaudit.pages.", "embaudit.declared.finding"))
 
 
 def _checked_init(self: Finding, *given: Any, **named: Any) -> None:
@@ -39,7 +39,7 @@ def _checked_init(self: Finding, *given: Any, **named: Any) -> None:
         is_open = self.level != "ok" and self.name not in SUMS_UP
         is_known = self.level == "not measured" and self.name in CANNOT_BE_GIVEN
         assert self.advice or is_known or not is_open, f"nothing to do: {self}"
-    # Of its end, the class takes care (embaudit/sentences.py).
+    # Of its end, the class takes care (embaudit/words/sentences.py).
     assert not self.meaning or " " in self.meaning, f"no sentence: {self}"
     # Arguments in other places: a rule's name where advice should be, a command where a name should be.
     assert not self.advice or " " in self.advice, f"no advice: {self}"
@@ -58,7 +58,7 @@ def _checked_error(self: EmbauditError, *given: Any, **named: Any) -> None:
     _plain_error(self, *given, **named)
     assert self.happened, f"nothing happened: {self!r}"
     module = sys._getframe(1).f_globals["__name__"]
-    if module.startswith(("embaudit", "flows", "tasks")) and module != "embaudit.errors":
+    if module.startswith(("embaudit", "flows", "tasks")) and module != "embaudit.words.errors":
         assert all(isinstance(one, str) for one in (*given, *named.values())), f"no text: {given} {named}"
         assert self.next_step or isinstance(self, WITHOUT_STEP), f"nothing to do: {self!r}"
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions
-from embaudit.functions.function import EmbeddingFunction
-from embaudit.functions.opened import AskedAs, open_function
+from embaudit.embedders.function import EmbeddingFunction
+from embaudit.embedders.opened import AskedAs, open_function
 
 
 @dataclass

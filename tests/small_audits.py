@@ -182,7 +182,7 @@ def audited(
     from prefect.client.orchestration import get_client
     from prefect.client.schemas.sorting import ArtifactSort
 
-    from embaudit.request import AuditRequest
+    from embaudit.questions.audit import AuditRequest
     from embaudit_flows.audit import audit
 
     question = {

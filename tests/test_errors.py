@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from embaudit.errors import machine_failure
+from embaudit.words.errors import machine_failure
 
 
 @pytest.mark.parametrize(

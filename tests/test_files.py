@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from embaudit.files import replace_atomically, temporary_folder
+from embaudit.system.files import replace_atomically, temporary_folder
 
 
 def names(folder: Path) -> list[str]:

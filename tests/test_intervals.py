@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import bootstrap, spearmanr
 
-from embaudit.intervals import (
+from embaudit.statistics.intervals import (
     MIN_UNITS,
     correlation_interval,
     difference_half_width,

@@ -7,10 +7,10 @@ from collections.abc import Collection
 
 import pytest
 
-from embaudit.errors import EmbauditError, UsageError, one_line
-from embaudit.finding import Finding
-from embaudit.sentences import ended, first_of, listing, punctuated, within
-from embaudit.suggest import hint
+from embaudit.declared.finding import Finding
+from embaudit.words.errors import EmbauditError, UsageError, one_line
+from embaudit.words.sentences import ended, first_of, listing, punctuated, within
+from embaudit.words.suggest import hint
 
 # As libraries and servers end what they say.
 REASONS = [

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import torch
 
-from embaudit.comparisons.search.exact import scores_of, slack_of
 from embaudit.measures.layers.sigma import RELATIVE_ERROR, exact, krylov
 from embaudit.measures.socm.nuclear import Eigenvalues, Polar
 from embaudit.measures.socm.summary import QUANTILE_ACCURACY, SMALLEST, QuantileSketch
 from embaudit.measures.socm.tightness import sample_pairs
 from embaudit.measures.sticky.evidence.shape import LEVELS, similarity_shape
+from embaudit.questions.search.exact import scores_of, slack_of
 
 N = 254
 # Singular values from 1 down, by what is hard about them.

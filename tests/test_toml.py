@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from embaudit.errors import UsageError
-from embaudit.profile import Profile, load_profile, profile_names
+from embaudit.measures.profile import Profile, load_profile, profile_names
+from embaudit.words.errors import UsageError
 
 HEAD = 'name = "mine"\nversion = 1\ndescription = ""\n'
 

@@ -13,11 +13,11 @@ import pytest
 
 from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.precision import ProductSeconds, operations_per_second
+from embaudit.measures.profile import load_profile
 from embaudit.measures.sticky.settings import StickySettings
 from embaudit.measures.sticky.steps import precision
 from embaudit.measures.workload import BESIDE_LAYERS, Precision, Readable, Work
-from embaudit.profile import load_profile
-from embaudit.request import AuditRequest
+from embaudit.questions.audit import AuditRequest
 from embaudit.steps.results import CheckpointSpec
 from embaudit_flows import estimate
 from embaudit_flows.estimate import HowLong, mean_tokens, rounded, work_of

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from embaudit.document import Page, Section, Table
-from embaudit.finding import Finding
+from embaudit.declared.document import Page, Section, Table
+from embaudit.declared.finding import Finding
 
 FILE = Path(__file__).with_name("told.txt")
 QUOTED = re.compile(r"“[^”]*”|‘[^’]*’|(?<!\w)'(?:[^'\\]|\\.)*'(?!\w)|\"[^\"]*\"")

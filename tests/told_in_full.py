@@ -15,14 +15,14 @@ from datetime import date
 
 from told_before import QUOTED, unread
 
-from embaudit.checking.check import CheckReport
-from embaudit.comparisons.report import Report
-from embaudit.document import Column, Page, Section, Table, figures
-from embaudit.finding import LEVELS, Finding, as_rows
-from embaudit.page.card import card_of
-from embaudit.page.html import render as as_html
-from embaudit.page.markdown import render as as_markdown
-from embaudit.page.terminal import print_page
+from embaudit.declared.document import Column, Page, Section, Table, figures
+from embaudit.declared.finding import LEVELS, Finding, as_rows
+from embaudit.pages.card import card_of
+from embaudit.pages.html import render as as_html
+from embaudit.pages.markdown import render as as_markdown
+from embaudit.pages.terminal import print_page
+from embaudit.questions.check.check import CheckReport
+from embaudit.questions.report import Report
 
 # What no text of ours says, and what is meant.
 WRONG = {

@@ -9,13 +9,13 @@ import numpy as np
 
 from benchmarks.coverage.draws import SHARE, Ended, Population
 from embaudit.checkpoint import Encoder
+from embaudit.corpora.downstream.material import GradedPairs, Judgements, pick_judged
+from embaudit.corpora.downstream.paired import PairedEstimate
+from embaudit.corpora.downstream.retrieval import Retrieval
+from embaudit.corpora.downstream.similarity import Similarity
+from embaudit.corpora.downstream.task import unit_rows
 from embaudit.corpora.judged import load_judged, relevant_of
 from embaudit.corpora.shapes import TextPair
-from embaudit.downstream.material import GradedPairs, Judgements, pick_judged
-from embaudit.downstream.paired import PairedEstimate
-from embaudit.downstream.retrieval import Retrieval
-from embaudit.downstream.similarity import Similarity
-from embaudit.downstream.task import unit_rows
 from embaudit.measures.impact.effects import clean_and_poisoned
 from embaudit.measures.impact.poison import poison
 from embaudit.measures.quality.material import Collection, ScoredPairs
@@ -26,7 +26,7 @@ from embaudit.measures.quality.scores import CollectionScorer, PairScorer
 from embaudit.measures.socm.clouds import clouds_of
 from embaudit.measures.socm.contrast import contrasts, strangers
 from embaudit.measures.sticky.inspect import find_token
-from embaudit.tempscale import Temperatures, temperature
+from embaudit.remedies.temperature import Temperatures, temperature
 
 RESAMPLES = 500
 DOCUMENTS, QUERIES = 600, 300

@@ -8,15 +8,15 @@ import numpy as np
 
 from benchmarks.coverage.draws import SHARE, Ended, Population
 from embaudit.checkpoint import Checkpoint
-from embaudit.comparisons.switch.cut_offs import CutOffTransfer, ScaledPairs, default_cut_off, scales_of, transfer
-from embaudit.comparisons.switch.material import OldAndNew, SwitchedPairs, SwitchedSearch, search_of_vectors
-from embaudit.comparisons.switch.same_text import compare_same_texts
-from embaudit.comparisons.switch.search import NEW, measure_search
-from embaudit.comparisons.switch.switch import switch_vectors
+from embaudit.corpora.downstream.paired import PairedEstimate
 from embaudit.corpora.shapes import TextPair
-from embaudit.downstream.paired import PairedEstimate
 from embaudit.measures.quality.material import ScoredPairs
 from embaudit.measures.quality.passes import SERVED, EveryWay
+from embaudit.questions.switch.cut_offs import CutOffTransfer, ScaledPairs, default_cut_off, scales_of, transfer
+from embaudit.questions.switch.material import OldAndNew, SwitchedPairs, SwitchedSearch, search_of_vectors
+from embaudit.questions.switch.same_text import compare_same_texts
+from embaudit.questions.switch.search import NEW, measure_search
+from embaudit.questions.switch.switch import switch_vectors
 
 NEW_POOLING = "cls"
 # Of all-MiniLM-L6-v2's cosines: of scored pairs, and of passages that have nothing to do with each other.

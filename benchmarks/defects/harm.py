@@ -11,9 +11,9 @@ import numpy as np
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
 from embaudit.checkpoint.hard_texts import KINDS, long_text
 from embaudit.corpora import load_corpus
-from embaudit.downstream.task import unit_rows
-from embaudit.errors import EmbauditError, one_line
-from embaudit.intervals import spearman
+from embaudit.corpora.downstream.task import unit_rows
+from embaudit.statistics.intervals import spearman
+from embaudit.words.errors import EmbauditError, one_line
 
 # A defect counts from this on: a hundredth of Spearman's ρ, or of a cosine.
 COUNTS = 0.01

@@ -12,7 +12,7 @@ from benchmarks.defects.copies import Copy
 from benchmarks.defects.harm import Harm
 
 if TYPE_CHECKING:
-    from embaudit.finding import Finding
+    from embaudit.declared.finding import Finding
 
 BROKEN, LOOK = "do not serve", "look first"
 # Names of tensors stand in many sentences, and name no cause.
@@ -38,7 +38,7 @@ def ask(folder: Path, usual: frozenset[str] = frozenset()) -> Said:
     Args:
         usual: rules by which the good checkpoint is to be looked at, too; they find nothing.
     """
-    from embaudit.checking.check import check
+    from embaudit.questions.check.check import check
 
     started = time.perf_counter()
     report = check(str(folder))
@@ -52,7 +52,7 @@ def ask(folder: Path, usual: frozenset[str] = frozenset()) -> Said:
 
 def looks_of(folder: Path) -> frozenset[str]:
     """The rules by which a folder is to be looked at."""
-    from embaudit.checking.check import check
+    from embaudit.questions.check.check import check
 
     return frozenset(finding.name for finding in check(str(folder)).findings if finding.level == "look")
 

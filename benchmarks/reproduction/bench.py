@@ -12,13 +12,13 @@ from benchmarks.reproduction.engine import Shards
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
 from embaudit.checkpoint.precision import widths_of
 from embaudit.corpora.chosen_pairs import read_chosen_pairs
-from embaudit.errors import UsageError
 from embaudit.measures import MEASURES
+from embaudit.measures.profile import load_profile
 from embaudit.measures.run import Run
-from embaudit.profile import load_profile
-from embaudit.staging.stage import read_rows
 from embaudit.steps.corpora import stage_source
 from embaudit.steps.results import CheckpointSpec, Staged, encoder_of
+from embaudit.steps.staging.stage import read_rows
+from embaudit.words.errors import UsageError
 
 CHECKPOINT = "packaged:all-MiniLM-L6-v2"
 SEED = 0

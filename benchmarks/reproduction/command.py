@@ -20,10 +20,10 @@ from benchmarks.reproduction.kept import StageResult, commit, read, write
 from benchmarks.reproduction.page import PAGE, committed, page, table
 from benchmarks.reproduction.stages import STAGES
 from embaudit.checkpoint.load import choose_device
-from embaudit.errors import EmbauditError
-from embaudit.files import replace_atomically
-from embaudit.settings import Settings
 from embaudit.steps.results import versions_here
+from embaudit.system.files import replace_atomically
+from embaudit.system.settings import Settings
+from embaudit.words.errors import EmbauditError
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 # Processes on one GPU, which one process would leave idle while it tokenises.

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from embaudit.errors import UsageError
-from embaudit.files import replace_atomically
+from embaudit.system.files import replace_atomically
+from embaudit.words.errors import UsageError
 
 FORMAT = 1
 # Figures that were committed.

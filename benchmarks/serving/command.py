@@ -15,12 +15,12 @@ from benchmarks.serving.faults import FAULTS, GOOD, HARMLESS, Serving
 from benchmarks.serving.server import serving
 from benchmarks.serving.verifying import print_verified
 from embaudit.checkpoint import Checkpoint, LoadOptions, load_checkpoint
-from embaudit.comparisons.parity.parity import ParityReport, compare_with
-from embaudit.functions.checkpoint import CheckpointFunction
-from embaudit.functions.endpoint.client import Endpoint
-from embaudit.functions.endpoint.recognise import open_endpoint
-from embaudit.functions.object.carrier import ObjectFunction
+from embaudit.embedders.checkpoint import CheckpointFunction
+from embaudit.embedders.endpoint.client import Endpoint
+from embaudit.embedders.endpoint.recognise import open_endpoint
+from embaudit.embedders.object.carrier import ObjectFunction
 from embaudit.measures.quality.material import Material, sample_material
+from embaudit.questions.parity.parity import ParityReport, compare_with
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,12 @@ from benchmarks.measured import Measured
 from benchmarks.serving.faults import GOOD, Serving
 from benchmarks.serving.server import serving
 from embaudit.checkpoint import Checkpoint, LoadOptions, load_checkpoint
-from embaudit.comparisons.parity.compare import HALF
-from embaudit.comparisons.passport.make import make_passport
-from embaudit.comparisons.passport.passport import Passport
-from embaudit.comparisons.passport.verify import PassportReport, verify_with
-from embaudit.functions.checkpoint import CheckpointFunction
-from embaudit.functions.endpoint.recognise import open_endpoint
+from embaudit.embedders.checkpoint import CheckpointFunction
+from embaudit.embedders.endpoint.recognise import open_endpoint
+from embaudit.questions.parity.compare import HALF
+from embaudit.questions.passport.make import make_passport
+from embaudit.questions.passport.passport import Passport
+from embaudit.questions.passport.verify import PassportReport, verify_with
 
 
 @dataclass(frozen=True)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from embaudit.address import warehouse_at
 from embaudit.api.loaded_model import save_model
 from embaudit.api.notebook import shown_to_caller
 from embaudit.api.reading import Audit
 from embaudit.api.run import refuse_early, run_audit
-from embaudit.errors import DoNotServe, EmbauditError
-from embaudit.request import AuditRequest
-from embaudit.server.lost import expected_failure
-from embaudit.server.settings import defaults_for_call
+from embaudit.questions.audit import AuditRequest
+from embaudit.system.address import warehouse_at
+from embaudit.words.errors import DoNotServe, EmbauditError
+from embaudit_flows.server.lost import expected_failure
+from embaudit_flows.server.settings import defaults_for_call
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -38,7 +38,7 @@ def audit(
         profile: quick, probes, standard, paper, or a TOML file.
         warehouse: where to publish it; by default ``EMBAUDIT_WAREHOUSE``, or warehouse.duckdb in ``EMBAUDIT_HOME``.
         backbone: also audit this checkpoint and store the differences; ``card``: the one named in the model card.
-        settings: fields of ``embaudit.request.AuditSettings``: measures, corpora, device, seed, …
+        settings: fields of ``embaudit.questions.audit.AuditSettings``: measures, corpora, device, seed, …
 
     Raises:
         EmbauditError: as the command would; ``GateTripped`` for a tripped gate, after publishing. A verdict not to

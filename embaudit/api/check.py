@@ -9,20 +9,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from embaudit.checking.check import CheckReport, not_loadable
-from embaudit.checking.check import check as check_folder
-from embaudit.checking.files_only import check_files
-from embaudit.checking.served import check_served
+from embaudit.checkpoint.loading import PROMPTS
 from embaudit.checkpoint.modules import NoTransformer
-from embaudit.comparisons.served.quality import Asking
 from embaudit.corpora.golden import load_golden
 from embaudit.corpora.judged import load_judged
 from embaudit.corpora.load import load_corpus
-from embaudit.errors import CheckpointError, UsageError
-from embaudit.functions.kept import cost_line
-from embaudit.functions.opened import AS_IT_IS, AskedAs, Given, Told, asked_of, is_checkpoint, name_of, open_kept
-from embaudit.functions.pipeline import is_pipeline, open_pipeline
-from embaudit.loading import PROMPTS
+from embaudit.embedders.kept import cost_line
+from embaudit.embedders.opened import AS_IT_IS, AskedAs, Given, Told, asked_of, is_checkpoint, name_of, open_kept
+from embaudit.embedders.pipeline import is_pipeline, open_pipeline
 from embaudit.measures.quality.material import (
     FEW,
     Material,
@@ -31,7 +25,13 @@ from embaudit.measures.quality.material import (
     sample_material,
     user_material,
 )
-from embaudit.request import AuditRequest
+from embaudit.questions.audit import AuditRequest
+from embaudit.questions.blackbox.quality import Asking
+from embaudit.questions.check.check import CheckReport, not_loadable
+from embaudit.questions.check.check import check as check_folder
+from embaudit.questions.check.files_only import check_files
+from embaudit.questions.check.served import check_served
+from embaudit.words.errors import CheckpointError, UsageError
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

@@ -9,10 +9,10 @@ from embaudit.checkpoint import load_checkpoint, resolve
 from embaudit.checkpoint.agreement import require_same
 from embaudit.checkpoint.load import describe
 from embaudit.checkpoint.prompts import AS_DECLARED
-from embaudit.errors import StorageError, UsageError
-from embaudit.files import move_into_place, temporary_sibling
-from embaudit.request import AuditRequest
-from embaudit.settings import Settings
+from embaudit.questions.audit import AuditRequest
+from embaudit.system.files import move_into_place, temporary_sibling
+from embaudit.system.settings import Settings
+from embaudit.words.errors import StorageError, UsageError
 
 
 def save_model(model: Any, request: AuditRequest) -> Path:

@@ -9,13 +9,13 @@ from typing import Any
 
 from embaudit.api.check import given_material
 from embaudit.checkpoint import LoadOptions
-from embaudit.comparisons.parity.parity import ParityReport, compare_with
-from embaudit.errors import UsageError
-from embaudit.functions.as_stored import AsStored, Stored
-from embaudit.functions.backend import Backend, backend_function
-from embaudit.functions.opened import AS_IT_IS, AskedAs, Given, asked_of, is_checkpoint, name_of, open_both
+from embaudit.embedders.as_stored import AsStored, Stored
+from embaudit.embedders.backend import Backend, backend_function
+from embaudit.embedders.opened import AS_IT_IS, AskedAs, Given, asked_of, is_checkpoint, name_of, open_both
 from embaudit.measures.quality.material import Material
-from embaudit.request import AuditRequest
+from embaudit.questions.audit import AuditRequest
+from embaudit.questions.parity.parity import ParityReport, compare_with
+from embaudit.words.errors import UsageError
 
 
 def parity(

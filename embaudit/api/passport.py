@@ -6,13 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from embaudit.comparisons.passport.file import read_passport, refuse_other_file, write_passport
-from embaudit.comparisons.passport.passport import Passport
-from embaudit.comparisons.passport.verify import PassportReport, verify_with
-from embaudit.functions.opened import AS_IT_IS, AskedAs, Given, asked_of, name_of, open_function
+from embaudit.embedders.opened import AS_IT_IS, AskedAs, Given, asked_of, name_of, open_function
+from embaudit.questions.passport.file import read_passport, refuse_other_file, write_passport
+from embaudit.questions.passport.passport import Passport
+from embaudit.questions.passport.verify import PassportReport, verify_with
 
 if TYPE_CHECKING:
-    from embaudit.request import AuditRequest
+    from embaudit.questions.audit import AuditRequest
 
 
 def passport(
@@ -36,7 +36,7 @@ def passport(
     Raises:
         EmbauditError: if the checkpoint cannot be loaded, or the file is something else or cannot be written.
     """
-    from embaudit.request import AuditRequest
+    from embaudit.questions.audit import AuditRequest
 
     return make(
         AuditRequest.of(checkpoint=name_of(checkpoint), **settings),
@@ -48,7 +48,7 @@ def passport(
 
 def make(request: AuditRequest, out: Path | None, function: Given | None = None, asked: AskedAs = AS_IT_IS) -> Passport:
     """The passport of what a request names, or of a function that is there already."""
-    from embaudit.comparisons.passport.make import make_passport
+    from embaudit.questions.passport.make import make_passport
 
     if out is not None:
         # Before a model is loaded, which takes longer.

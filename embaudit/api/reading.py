@@ -10,13 +10,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from embaudit.address import Warehouse, warehouse_at
-from embaudit.finding import Finding
-from embaudit.page.audit import audit_page
-from embaudit.page.facts import read_audit
-from embaudit.page.html import render_summary
-from embaudit.page.write import write_page
-from embaudit.settings import Settings
+from embaudit.declared.finding import Finding
+from embaudit.pages.audit import audit_page
+from embaudit.pages.facts import read_audit
+from embaudit.pages.html import render_summary
+from embaudit.pages.write import write_page
+from embaudit.system.address import Warehouse, warehouse_at
+from embaudit.system.settings import Settings
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.named import find_audit
 from embaudit.warehouse.query import query_frame, table_frame

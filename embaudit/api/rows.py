@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from embaudit.comparisons.stored.report import dimension_of
-from embaudit.comparisons.stored.text_column import text_column
-from embaudit.functions.function import EmbeddingFunction
+from embaudit.embedders.function import EmbeddingFunction
+from embaudit.questions.vectors.report import dimension_of
+from embaudit.questions.vectors.text_column import text_column
 from embaudit.stores.opened import open_store
 from embaudit.stores.place import AskedRows, SeveralFit, SeveralTexts
 from embaudit.stores.store import Store

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from embaudit.request import AuditRequest
+    from embaudit.questions.audit import AuditRequest
     from embaudit_flows.audit import AuditOutcome
     from embaudit_flows.backbone import BackboneOutcome
 
@@ -16,7 +16,7 @@ def run_audit(request: AuditRequest, backbone: str | None) -> tuple[AuditOutcome
     Runs are reported to the configured server. Where none is, an audit of which nothing has to be computed is no run,
     and any other has a server of its own.
     """
-    from embaudit.server.settings import has_server, server_for_call
+    from embaudit_flows.server.settings import has_server, server_for_call
 
     if backbone is None and not has_server():
         from embaudit_flows.again import audit_again
@@ -28,7 +28,7 @@ def run_audit(request: AuditRequest, backbone: str | None) -> tuple[AuditOutcome
         # Planning needs it, and a temporary server takes just as long to start.
         import torch  # noqa: F401
 
-        from embaudit.server.temporary import await_server
+        from embaudit_flows.server.temporary import await_server
 
         await_server()
         if backbone is None:
@@ -45,7 +45,7 @@ def refuse_early(request: AuditRequest, backbone: str | None = None) -> None:
     """Report an invalid request before a server is started or torch is imported."""
     from embaudit.checkpoint.reference import CheckpointRef, resolve
     from embaudit.checkpoint.what_it_is import refuse_other_layouts
-    from embaudit.profile import load_profile
+    from embaudit.measures.profile import load_profile
 
     for name in (request.checkpoint, backbone):
         if name is not None and name != "card":
@@ -54,6 +54,6 @@ def refuse_early(request: AuditRequest, backbone: str | None = None) -> None:
                 refuse_other_layouts(resolve(reference).folder)
     load_profile(request.profile)
     if request.policy is not None:
-        from embaudit.gate import load_policy
+        from embaudit.warehouse.gate import load_policy
 
         load_policy(request.policy)

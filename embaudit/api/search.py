@@ -12,14 +12,14 @@ import numpy as np
 
 from embaudit.api.rows import opened_first, rows_asked_for, with_filter
 from embaudit.api.switch import QUERY
-from embaudit.comparisons.search.report import QUERIES, RECALL, SearchReport, look_at_search
+from embaudit.corpora.draw import Draw
 from embaudit.corpora.load import load_corpus
-from embaudit.draw import Draw
-from embaudit.errors import UsageError
-from embaudit.functions.opened import AskedAs, Given, asked_of, name_of, open_kept
-from embaudit.request import AuditRequest
+from embaudit.embedders.opened import AskedAs, Given, asked_of, name_of, open_kept
+from embaudit.questions.audit import AuditRequest
+from embaudit.questions.search.report import QUERIES, RECALL, SearchReport, look_at_search
 from embaudit.stores.opened import open_store
 from embaudit.stores.place import AskedRows
+from embaudit.words.errors import UsageError
 
 # Files that hold no texts.
 MATRICES = (".npy", ".npz", ".safetensors", ".pt", ".h5")

@@ -10,20 +10,20 @@ from pathlib import Path
 from typing import Any
 
 from embaudit.api.check import given_material
-from embaudit.comparisons.switch.encode import SearchTexts
-from embaudit.comparisons.switch.material import MIN_DOCUMENTS
-from embaudit.comparisons.switch.switch import ROWS, Progress, SwitchReport, switch_functions
-from embaudit.comparisons.switch.verdict import HOLDS
 from embaudit.corpora.catalog import CorpusSpec
+from embaudit.corpora.draw import Draw
 from embaudit.corpora.golden import DOCUMENT, load_golden
 from embaudit.corpora.load import load_corpus
-from embaudit.draw import Draw
-from embaudit.errors import CheckpointError, CorpusError, UsageError
-from embaudit.functions.function import EmbeddingFunction
-from embaudit.functions.kept import cost_line
-from embaudit.functions.opened import AS_IT_IS, AskedAs, Given, Told, asked_of, is_checkpoint, name_of, open_kept
+from embaudit.embedders.function import EmbeddingFunction
+from embaudit.embedders.kept import cost_line
+from embaudit.embedders.opened import AS_IT_IS, AskedAs, Given, Told, asked_of, is_checkpoint, name_of, open_kept
 from embaudit.measures.quality.material import SAMPLE, MaterialLimits, ScoredPairs, golden_of
-from embaudit.request import AuditRequest
+from embaudit.questions.audit import AuditRequest
+from embaudit.questions.switch.encode import SearchTexts
+from embaudit.questions.switch.material import MIN_DOCUMENTS
+from embaudit.questions.switch.switch import ROWS, Progress, SwitchReport, switch_functions
+from embaudit.questions.switch.verdict import HOLDS
+from embaudit.words.errors import CheckpointError, CorpusError, UsageError
 
 # Read of what is given: what two small checkpoints encode in minutes, and enough for a bridge.
 TEXTS, QUERIES = 2_000, 300

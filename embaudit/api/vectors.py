@@ -12,16 +12,16 @@ from embaudit.api.rows import opened_first, opened_for, rows_asked_for
 from embaudit.checkpoint import resolve
 from embaudit.checkpoint.load import describe
 from embaudit.checkpoint.modules import NoTransformer
-from embaudit.comparisons.stored.every_row import check_table, find_foreign
-from embaudit.comparisons.stored.report import SAMPLED, StoredReport, look_at
-from embaudit.functions.function import EmbeddingFunction
-from embaudit.functions.kept import FOLDER
-from embaudit.functions.opened import AskedAs, Given, asked_of, is_checkpoint, name_of, open_function, open_kept
-from embaudit.request import AuditRequest
-from embaudit.settings import Settings
+from embaudit.embedders.function import EmbeddingFunction
+from embaudit.embedders.kept import FOLDER
+from embaudit.embedders.opened import AskedAs, Given, asked_of, is_checkpoint, name_of, open_function, open_kept
+from embaudit.questions.audit import AuditRequest
+from embaudit.questions.vectors.every_row import check_table, find_foreign
+from embaudit.questions.vectors.report import SAMPLED, StoredReport, look_at
 from embaudit.steps.elsewhere import require_runner
 from embaudit.stores.opened import open_store
 from embaudit.stores.place import LARGE, AskedRows
+from embaudit.system.settings import Settings
 
 Progress = Callable[[str, int, int | None], None]
 

@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from embaudit.api.rows import opened_first, rows_asked_for, with_filter
-from embaudit.comparisons.why.absent import OtherPlaces
-from embaudit.comparisons.why.report import K, WhyReport, look_into
-from embaudit.comparisons.why.verdict import ShownResults
 from embaudit.corpora.golden import GoldenQuery, read_golden
-from embaudit.errors import UsageError
-from embaudit.functions.function import EmbeddingFunction
-from embaudit.functions.opened import AskedAs, Given, asked_of, name_of, open_kept
-from embaudit.request import AuditRequest
-from embaudit.screening.tokens import read_token_list
+from embaudit.embedders.function import EmbeddingFunction
+from embaudit.embedders.opened import AskedAs, Given, asked_of, name_of, open_kept
+from embaudit.questions.audit import AuditRequest
+from embaudit.questions.why.absent import OtherPlaces
+from embaudit.questions.why.report import K, WhyReport, look_into
+from embaudit.questions.why.verdict import ShownResults
+from embaudit.remedies.screening.tokens import read_token_list
 from embaudit.stores.place import AskedRows
+from embaudit.words.errors import UsageError
 
 Progress = Callable[[str, int, int | None], None]
 

@@ -14,7 +14,7 @@ from embaudit.checkpoint.load import Checkpoint
 from embaudit.checkpoint.model import quiet_transformers
 from embaudit.checkpoint.prompts import INSTRUCTORS, TextKind
 from embaudit.checkpoint.tokenizer import NO_LIMIT
-from embaudit.errors import CheckpointError, EmbauditError, UsageError, one_line
+from embaudit.words.errors import CheckpointError, EmbauditError, UsageError, one_line
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from embaudit.checkpoint.card import front_matter
 from embaudit.checkpoint.files import read_object
-from embaudit.errors import CheckpointError, UsageError, one_line
+from embaudit.words.errors import CheckpointError, UsageError, one_line
 
 # What training scripts leave in a config if they started from a local folder.
 LOCAL_SIGNS = ("/", ".", "~", "checkpoint-")

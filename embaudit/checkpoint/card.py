@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from embaudit.small_files import card_text
+from embaudit.system.small_files import card_text
 
 
 def front_matter(card: Path) -> Any:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from embaudit.checkpoint.model import quiet_transformers
-from embaudit.errors import NotMeasurable, one_line
+from embaudit.words.errors import NotMeasurable, one_line
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

@@ -16,7 +16,7 @@ from embaudit.checkpoint.load import Checkpoint
 from embaudit.checkpoint.memory import in_halves
 from embaudit.checkpoint.pooling import pool
 from embaudit.checkpoint.size import tokens_within
-from embaudit.errors import MeasureError
+from embaudit.words.errors import MeasureError
 
 if TYPE_CHECKING:
     import torch

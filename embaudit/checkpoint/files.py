@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from embaudit.errors import CheckpointError
-from embaudit.small_files import parsed, small_bytes
+from embaudit.system.small_files import parsed, small_bytes
+from embaudit.words.errors import CheckpointError
 
 # In transformers' order: one file, or an index of shards.
 SAFETENSORS = ("model.safetensors", "model.safetensors.index.json")

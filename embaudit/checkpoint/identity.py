@@ -24,7 +24,7 @@ from embaudit.checkpoint.files import (
     weight_index,
 )
 from embaudit.checkpoint.modules import Recipe
-from embaudit.errors import CheckpointError
+from embaudit.words.errors import CheckpointError
 
 ID_DIGITS = 16
 # transformers 5 records in tokenizer_config.json whether the tokenizer was loaded from a folder or the hub.

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from embaudit.errors import CheckpointError
+from embaudit.words.errors import CheckpointError
 
 if TYPE_CHECKING:
     import torch

@@ -34,7 +34,7 @@ from embaudit.checkpoint.tokenizer import (
     truncated,
 )
 from embaudit.checkpoint.what_it_is import refuse_other_layouts
-from embaudit.errors import CheckpointError, UsageError, one_line
+from embaudit.words.errors import CheckpointError, UsageError, one_line
 
 if TYPE_CHECKING:
     import torch

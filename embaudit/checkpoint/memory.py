@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
-from embaudit.errors import MeasureError, is_out_of_memory, one_line
+from embaudit.words.errors import MeasureError, is_out_of_memory, one_line
 
 if TYPE_CHECKING:
     import torch

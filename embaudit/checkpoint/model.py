@@ -25,7 +25,7 @@ from embaudit.checkpoint.settings import TransformerSettings
 from embaudit.checkpoint.streamed import stay_in_files, units_of
 from embaudit.checkpoint.tensors import stored_tensors
 from embaudit.checkpoint.ungathered import refuse_ungathered
-from embaudit.errors import CheckpointError, one_line
+from embaudit.words.errors import CheckpointError, one_line
 
 if TYPE_CHECKING:
     import torch

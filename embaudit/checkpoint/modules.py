@@ -25,7 +25,7 @@ from embaudit.checkpoint.settings import (
     refuse_unknown,
     whole_number,
 )
-from embaudit.errors import CheckpointError, UsageError
+from embaudit.words.errors import CheckpointError, UsageError
 
 PoolingMode = Literal["mean", "cls", "lasttoken", "max", "weightedmean", "mean_sqrt_len_tokens"]
 POOLING_MODES: tuple[str, ...] = get_args(PoolingMode)

@@ -17,7 +17,7 @@ import numpy as np
 from embaudit.checkpoint.load import Checkpoint
 from embaudit.checkpoint.onnx_file import OnnxFile
 from embaudit.checkpoint.pooling import pool
-from embaudit.errors import CheckpointError, UsageError, one_line
+from embaudit.words.errors import CheckpointError, UsageError, one_line
 
 if TYPE_CHECKING:
     import torch

@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 
 from embaudit.checkpoint.files import refuse_pointers
-from embaudit.errors import CheckpointError
+from embaudit.words.errors import CheckpointError
 
 Precision = Literal["float32", "float16", "bfloat16", "int8", "int4"]
 # TensorProto's data types: as numpy reads them (bfloat16 as its bits), bits of a number.

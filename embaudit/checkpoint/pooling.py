@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from embaudit.checkpoint.files import is_pickle, weight_files
 from embaudit.checkpoint.modules import Module
 from embaudit.checkpoint.ungathered import refuse_ungathered
-from embaudit.errors import CheckpointError, one_line
+from embaudit.words.errors import CheckpointError, one_line
 
 if TYPE_CHECKING:
     import torch

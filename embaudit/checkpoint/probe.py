@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from embaudit.checkpoint.inputs import takes
 from embaudit.checkpoint.pooling import pool
 from embaudit.checkpoint.tokenizer import without_own_padding
-from embaudit.errors import CheckpointError, is_of_machine, one_line
+from embaudit.words.errors import CheckpointError, is_of_machine, one_line
 
 if TYPE_CHECKING:
     import torch

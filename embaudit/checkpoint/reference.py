@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Literal
 
 from embaudit.checkpoint.what_it_is import refuse_file, refuse_other_repository
-from embaudit.errors import CheckpointError
-from embaudit.hub import Repository
-from embaudit.suggest import closest
+from embaudit.system.hub import Repository
+from embaudit.words.errors import CheckpointError
+from embaudit.words.suggest import closest
 
 # Everything a checkpoint can need, but no ONNX, TensorFlow or OpenVINO copies of the weights.
 HUB_FILES = [

@@ -21,8 +21,8 @@ from embaudit.checkpoint.load import Checkpoint, LoadOptions, describe, load_che
 from embaudit.checkpoint.modules import Recipe
 from embaudit.checkpoint.reference import HUB_FILES, HUB_REMOTE_CODE, ResolvedCheckpoint, resolve
 from embaudit.checkpoint.tensors import StoredTensor, stored_tensors, unpickle
-from embaudit.errors import CheckpointError, StorageError, UsageError, one_line
-from embaudit.files import replace_atomically
+from embaudit.system.files import replace_atomically
+from embaudit.words.errors import CheckpointError, StorageError, UsageError, one_line
 
 # What a checkpoint needs, with card and licence, but no ONNX, TensorFlow or OpenVINO copies of the old weights.
 COPIED = (*HUB_FILES, *HUB_REMOTE_CODE, "*.md", "LICENSE*", "NOTICE*")

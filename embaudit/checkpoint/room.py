@@ -9,8 +9,8 @@ from pathlib import Path
 
 from embaudit.checkpoint.files import is_pickle
 from embaudit.checkpoint.tensors import stored_tensors
-from embaudit.errors import CheckpointError, TooLittleMemory
-from embaudit.processors import ROOT, control_groups
+from embaudit.system.processors import ROOT, control_groups
+from embaudit.words.errors import CheckpointError, TooLittleMemory
 
 BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 # What a forward pass and the checks take beside the weights, at most; and as a part of them, for small ones.

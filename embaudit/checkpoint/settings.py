@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from embaudit.checkpoint.files import read_object
-from embaudit.errors import CheckpointError
+from embaudit.words.errors import CheckpointError
 
 # What encode() does in addition to running the modules: prompts, served dimensions.
 SETTINGS = "config_sentence_transformers.json"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from embaudit.errors import CheckpointError
+from embaudit.words.errors import CheckpointError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from embaudit.checkpoint.files import read_object
-from embaudit.errors import CheckpointError, one_line
-from embaudit.small_files import MOST_BYTES, parsed
+from embaudit.system.small_files import MOST_BYTES, parsed
+from embaudit.words.errors import CheckpointError, one_line
 
 if TYPE_CHECKING:
     import torch

@@ -11,7 +11,7 @@ from embaudit.checkpoint.files import read_object, refuse_pointers, tokenizer_fi
 from embaudit.checkpoint.modules import Recipe
 from embaudit.checkpoint.prompts import TextKind
 from embaudit.checkpoint.settings import NO_SETTINGS, TransformerSettings
-from embaudit.errors import CheckpointError, one_line
+from embaudit.words.errors import CheckpointError, one_line
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from embaudit.checkpoint.files import is_pickle, weight_files
 from embaudit.checkpoint.tensors import stored_tensors
-from embaudit.errors import CheckpointError
+from embaudit.words.errors import CheckpointError
 
 
 def refuse_ungathered(folder: Path) -> None:

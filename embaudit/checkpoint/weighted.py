@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from embaudit.checkpoint.encoder import Encoder
 from embaudit.checkpoint.load import Checkpoint
 from embaudit.checkpoint.pooling import pool
-from embaudit.errors import NotMeasurable, one_line
+from embaudit.words.errors import NotMeasurable, one_line
 
 if TYPE_CHECKING:
     import torch

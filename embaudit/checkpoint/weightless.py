@@ -17,7 +17,7 @@ from embaudit.checkpoint.model import (
     refuse_kernels,
 )
 from embaudit.checkpoint.reference import ResolvedCheckpoint
-from embaudit.errors import CheckpointError, one_line
+from embaudit.words.errors import CheckpointError, one_line
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

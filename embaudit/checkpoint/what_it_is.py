@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 
 from embaudit.checkpoint.files import ADAPTER, PICKLES, SAFETENSORS, read_object
 from embaudit.checkpoint.layouts import FILES, OTHER_NAMES, STATES, WITH_WEIGHTS, WITHOUT_WEIGHTS, Foreign
-from embaudit.errors import CheckpointError
+from embaudit.words.errors import CheckpointError
 
 WEIGHTS = (*SAFETENSORS, *PICKLES)
 # How deep, and how many files: training leaves thousands.

@@ -6,12 +6,12 @@ from getpass import getuser
 
 import click
 
-from embaudit.address import Warehouse
 from embaudit.cli.options import warehouse_option, warehouse_path
 from embaudit.cli.shown import visible
-from embaudit.errors import UsageError
-from embaudit.settings import Settings
-from embaudit.warehouse.open_items import accept as accept_items
+from embaudit.system.address import Warehouse
+from embaudit.system.settings import Settings
+from embaudit.watch.open_items import accept as accept_items
+from embaudit.words.errors import UsageError
 
 
 @click.command()

@@ -12,13 +12,13 @@ from embaudit.checkpoint import Encoder, load_checkpoint
 from embaudit.cli.options import CHECKPOINT_FIELDS, parse_sources, request_options
 from embaudit.cli.shown import visible
 from embaudit.corpora import load_corpus
-from embaudit.document import Column, Table
-from embaudit.errors import UsageError
+from embaudit.declared.document import Column, Table
 from embaudit.measures.socm.clouds import clouds_of
 from embaudit.measures.socm.nuclear import nuclear_norms_on
 from embaudit.measures.socm.pairs import against_corpus
-from embaudit.page.terminal import console, print_table
-from embaudit.request import AuditRequest
+from embaudit.pages.terminal import console, print_table
+from embaudit.questions.audit import AuditRequest
+from embaudit.words.errors import UsageError
 
 
 @click.command()

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from embaudit.errors import UsageError
-from embaudit.tempscale import Temperatures
-from embaudit.tempscale.apply import apply_temperature as write
+from embaudit.remedies.temperature import Temperatures
+from embaudit.remedies.temperature.apply import apply_temperature as write
+from embaudit.words.errors import UsageError
 
 
 @click.command()

@@ -11,11 +11,11 @@ import click
 from embaudit.api.run import refuse_early, run_audit
 from embaudit.cli.options import CHECKPOINT_FIELDS, request_options
 from embaudit.cli.shown import as_text, visible
-from embaudit.peak_memory import peak_memory
-from embaudit.server.settings import set_defaults
+from embaudit.system.peak_memory import peak_memory
+from embaudit_flows.server.settings import set_defaults
 
 if TYPE_CHECKING:
-    from embaudit.request import AuditRequest
+    from embaudit.questions.audit import AuditRequest
     from embaudit_flows.audit import AuditOutcome
 
 
@@ -44,8 +44,8 @@ def audit(request: AuditRequest, backbone: str | None, is_full: bool, as_json: b
     from rich.console import Console
 
     from embaudit.cli.display import TerminalDisplay
-    from embaudit.errors import ProblemFound
     from embaudit.steps.progress import shown_on
+    from embaudit.words.errors import ProblemFound
 
     console = Console(stderr=True)
     asked = f"Auditing [bold]{as_text(request.checkpoint)}[/bold], profile {as_text(request.profile)} …"
@@ -67,7 +67,7 @@ def audit(request: AuditRequest, backbone: str | None, is_full: bool, as_json: b
 
 def print_outcome(outcome: AuditOutcome, warehouse: str | None, *, is_full: bool, seconds: float) -> None:
     """Print the audit's page, what it read and what the command cost, a backbone's audit included."""
-    from embaudit.page.terminal import print_page
+    from embaudit.pages.terminal import print_page
 
     print_page(outcome.page(), is_full=is_full)
     print_reading(outcome)

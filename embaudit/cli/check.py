@@ -12,7 +12,7 @@ from embaudit.cli.options import CHECKPOINT_FIELDS, golden_options, material_opt
 from embaudit.cli.printed import Shown, ends_in_page
 
 if TYPE_CHECKING:
-    from embaudit.request import AuditRequest
+    from embaudit.questions.audit import AuditRequest
 
 
 @click.command()
@@ -81,7 +81,7 @@ def check(
     if is_card:
         from datetime import UTC, datetime
 
-        from embaudit.page.card import card_of
+        from embaudit.pages.card import card_of
 
         click.echo(card_of(report, datetime.now(UTC).date()), nl=False)
         return report.exit_code

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import click
 
-from embaudit.address import Warehouse
 from embaudit.cli.options import warehouse_option, warehouse_path
 from embaudit.cli.shown import visible
-from embaudit.page.compare import as_json, comparison_page
-from embaudit.page.html import render
-from embaudit.page.sides import read_sides
-from embaudit.page.terminal import print_page
-from embaudit.page.write import write_file
+from embaudit.pages.compare import as_json, comparison_page
+from embaudit.pages.html import render
+from embaudit.pages.sides import read_sides
+from embaudit.pages.terminal import print_page
+from embaudit.pages.write import write_file
+from embaudit.system.address import Warehouse
 
 
 @click.command()

@@ -13,12 +13,12 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from embaudit.address import Lake, Warehouse
 from embaudit.cli.leftovers import temporary_servers
 from embaudit.cli.options import warehouse_option, warehouse_path
 from embaudit.cli.shown import as_text
-from embaudit.errors import EXIT_DONE, EXIT_TRIPPED, EXIT_USAGE, EmbauditError, HubUnreachable
-from embaudit.masking import without_credentials
+from embaudit.system.address import Lake, Warehouse
+from embaudit.words.errors import EXIT_DONE, EXIT_TRIPPED, EXIT_USAGE, EmbauditError, HubUnreachable
+from embaudit.words.masking import without_credentials
 
 LIBRARIES = (
     "torch",
@@ -158,7 +158,7 @@ def _packaged_checkpoint() -> Checked:
 
 
 def _hub() -> Checked:
-    from embaudit.hub import answering_address
+    from embaudit.system.hub import answering_address
 
     try:
         return Checked("model hub", f"{answering_address()} answers")
@@ -211,8 +211,8 @@ def _server() -> list[Checked]:
     """The configured server, and whether it does at night what it should."""
     import httpx
 
-    from embaudit.server.proxies import loopback_exempt, require_usable_proxies
-    from embaudit.server.settings import set_defaults
+    from embaudit_flows.server.proxies import loopback_exempt, require_usable_proxies
+    from embaudit_flows.server.settings import set_defaults
 
     try:
         require_usable_proxies()

@@ -12,14 +12,14 @@ import click
 
 from embaudit.cli.options import Command, together
 from embaudit.cli.shown import visible
-from embaudit.errors import UsageError
-from embaudit.functions.endpoint.hosted import DIALECTS
-from embaudit.functions.endpoint.recognise import is_address, is_loopback
-from embaudit.masking import without_credentials
-from embaudit.shown import duration
+from embaudit.embedders.endpoint.hosted import DIALECTS
+from embaudit.embedders.endpoint.recognise import is_address, is_loopback
+from embaudit.words.errors import UsageError
+from embaudit.words.masking import without_credentials
+from embaudit.words.shown import duration
 
 if TYPE_CHECKING:
-    from embaudit.functions.opened import AskedAs, Given
+    from embaudit.embedders.opened import AskedAs, Given
 
 SECONDS_BETWEEN_LINES = 10.0
 # What leaves with the user's own material, and what that means.
@@ -113,7 +113,7 @@ class AskedOptions:
 
     def of(self, *given: Given) -> tuple[AskedAs, ...]:
         """How each of these is asked."""
-        from embaudit.functions.opened import asked_of
+        from embaudit.embedders.opened import asked_of
 
         return asked_of(given, **self.settings)
 

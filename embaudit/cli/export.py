@@ -7,10 +7,10 @@ from typing import cast
 
 import click
 
-from embaudit.address import Warehouse
 from embaudit.cli.options import warehouse_option, warehouse_path
 from embaudit.cli.shown import visible
-from embaudit.settings import Settings
+from embaudit.system.address import Warehouse
+from embaudit.system.settings import Settings
 from embaudit.warehouse.export import Form
 from embaudit.warehouse.export import export as export_warehouse
 

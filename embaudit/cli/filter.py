@@ -6,17 +6,17 @@ from pathlib import Path
 
 import click
 
-from embaudit.address import Warehouse
 from embaudit.cli.options import warehouse_option, warehouse_path
 from embaudit.cli.shown import visible
-from embaudit.document import count
-from embaudit.errors import StorageError
-from embaudit.files import replace_atomically
-from embaudit.screening.tokens import SEVERITIES, Severity
+from embaudit.declared.document import count
+from embaudit.remedies.screening.tokens import SEVERITIES, Severity
+from embaudit.system.address import Warehouse
+from embaudit.system.files import replace_atomically
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.migrate import require_newest
 from embaudit.warehouse.named import find_result
 from embaudit.warehouse.severe import severe_tokens
+from embaudit.words.errors import StorageError
 
 
 @click.command("filter")

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import click
 
-from embaudit.address import Warehouse
 from embaudit.cli.options import warehouse_option, warehouse_path
-from embaudit.errors import EXIT_TRIPPED
-from embaudit.gate import load_policy, run_gate
-from embaudit.page.general import gate_section, headline
-from embaudit.page.terminal import console, print_part, print_section
+from embaudit.pages.general import gate_section, headline
+from embaudit.pages.terminal import console, print_part, print_section
+from embaudit.system.address import Warehouse
+from embaudit.warehouse.gate import load_policy, run_gate
+from embaudit.words.errors import EXIT_TRIPPED
 
 
 @click.command()

@@ -37,7 +37,7 @@ def main(files: list[str]) -> int:
     """Exit code 1 if a checkpoint must not be served, 2 if one could not be looked at, 0 else."""
     import embaudit
     from embaudit.cli.shown import visible
-    from embaudit.errors import EmbauditError
+    from embaudit.words.errors import EmbauditError
 
     worst = 0
     for folder in checkpoints_of(files):

@@ -8,8 +8,8 @@ import click
 
 from embaudit.cli.one_measure import audit_one_measure, require_tasks
 from embaudit.cli.options import CHECKPOINT_FIELDS, request_options
-from embaudit.errors import UsageError
-from embaudit.request import AuditRequest
+from embaudit.questions.audit import AuditRequest
+from embaudit.words.errors import UsageError
 
 COLLECTION = "retrieval"
 

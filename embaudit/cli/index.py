@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
-from embaudit.address import Warehouse
 from embaudit.cli.options import warehouse_option, warehouse_path
 from embaudit.cli.shown import visible
-from embaudit.page.write import write_index
-from embaudit.settings import Settings
+from embaudit.pages.write import write_index
+from embaudit.system.address import Warehouse
+from embaudit.system.settings import Settings
 
 
 @click.command()

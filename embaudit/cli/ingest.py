@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from embaudit.address import Warehouse
 from embaudit.cli.options import warehouse_option
 from embaudit.cli.prefect_setup import prepare_prefect
 from embaudit.corpora import load_corpus
 from embaudit.corpora.catalog import CORPORA
+from embaudit.system.address import Warehouse
 
 
 @click.command()
@@ -25,8 +25,8 @@ def ingest(corpus: str, source: str, warehouse: Warehouse | None, logs: bool) ->
     if corpus not in CORPORA:
         load_corpus(corpus, source)  # raises with the closest name
     prepare_prefect(show_logs=logs)
-    from embaudit.server.temporary import await_server
     from embaudit_flows.ingest import ingest as ingest_flow
+    from embaudit_flows.server.temporary import await_server
 
     await_server()
     result = ingest_flow(name=corpus, source=source, warehouse=str(warehouse) if warehouse else None)

@@ -7,7 +7,7 @@ import re
 import subprocess
 from dataclasses import dataclass
 
-from embaudit.server.process import MODULE
+from embaudit_flows.server.process import MODULE
 
 # Age of a process as ps prints it: [[dd-]hh:]mm:ss.
 ELAPSED = re.compile(r"(?:(?:(\d+)-)?(\d+):)?(\d+):(\d+)")

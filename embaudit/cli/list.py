@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
-from embaudit.address import Warehouse
 from embaudit.cli.options import format_option, warehouse_option, warehouse_path
 from embaudit.cli.query import print_result
 from embaudit.measures import MEASURES
+from embaudit.system.address import Warehouse
 from embaudit.warehouse.query import QueryResult, run_query
 
 

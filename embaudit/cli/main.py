@@ -12,7 +12,7 @@ import click
 
 from embaudit.cli.lazy import LazyCommand, LazyGroup
 from embaudit.cli.process import end_now, finish, prepare_process, was_interrupted
-from embaudit.errors import (
+from embaudit.words.errors import (
     EXIT_BUG,
     EXIT_DONE,
     EXIT_INTERRUPTED,
@@ -22,7 +22,7 @@ from embaudit.errors import (
     StorageError,
     is_of_interrupt,
 )
-from embaudit.masking import masked
+from embaudit.words.masking import masked
 
 # These stage their finished steps, so the same command can continue.
 STAGING_COMMANDS = {"audit", "impact", "tempscale", "token", "watch"}
@@ -133,7 +133,7 @@ def run() -> int:
 
 def report_unexpected(error: Exception) -> int:
     """Report an error of a library as what it means to a user; what nobody expected is a bug, with its traceback."""
-    from embaudit.server.lost import expected_failure
+    from embaudit_flows.server.lost import expected_failure
 
     failure = expected_failure(error)
     if failure is None:

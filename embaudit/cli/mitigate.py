@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import click
 
 from embaudit.cli.shown import visible
-from embaudit.errors import UsageError
-from embaudit.mitigation.rows import WAYS, Way
+from embaudit.remedies.mitigation.rows import WAYS, Way
+from embaudit.words.errors import UsageError
 
 if TYPE_CHECKING:
     from embaudit.checkpoint import Checkpoint
-    from embaudit.mitigation.write import Mitigated
+    from embaudit.remedies.mitigation.write import Mitigated
 
 
 @click.command()
@@ -43,7 +43,7 @@ def mitigate(checkpoint: str, tokens: str, how: Way, out: Path, device: str, all
     unchanged.
     """
     from embaudit.checkpoint import LoadOptions, load_checkpoint
-    from embaudit.mitigation.write import write_mitigated
+    from embaudit.remedies.mitigation.write import write_mitigated
 
     source = load_checkpoint(checkpoint, LoadOptions(device=device, allow_pickle=allow_pickle))
     severe = token_ids(source, tokens)
@@ -81,7 +81,7 @@ def token_ids(checkpoint: Checkpoint, tokens: str) -> set[int]:
         UsageError: if the checkpoint has no such token, or the list is for another tokenizer.
     """
     from embaudit.measures.sticky.inspect import find_token
-    from embaudit.screening.tokens import read_token_list
+    from embaudit.remedies.screening.tokens import read_token_list
 
     if not Path(tokens).is_file():
         return {find_token(checkpoint, one.strip()) for one in tokens.split(",") if one.strip()}

@@ -12,11 +12,11 @@ import click
 from embaudit.api.run import refuse_early, run_audit
 from embaudit.cli.audit import print_cost, print_reading
 from embaudit.cli.shown import visible
-from embaudit.errors import UsageError
-from embaudit.server.settings import set_defaults
+from embaudit.words.errors import UsageError
+from embaudit_flows.server.settings import set_defaults
 
 if TYPE_CHECKING:
-    from embaudit.request import AuditRequest
+    from embaudit.questions.audit import AuditRequest
 
 
 TASKS = ("longdocs", "retrieval", "sts")
@@ -41,9 +41,9 @@ def audit_one_measure(request: AuditRequest, *measures: str, as_json: bool, logs
 
     from embaudit.cli.display import TerminalDisplay
     from embaudit.measures import MEASURES
-    from embaudit.page.audit import audit_page
-    from embaudit.page.facts import read_audit
-    from embaudit.page.terminal import print_page
+    from embaudit.pages.audit import audit_page
+    from embaudit.pages.facts import read_audit
+    from embaudit.pages.terminal import print_page
     from embaudit.steps.progress import shown_on
 
     with TerminalDisplay(Console(stderr=True), show_steps=logs) as display, shown_on(display):

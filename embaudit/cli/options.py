@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args, get_ori
 
 import click
 
-from embaudit.address import Warehouse, warehouse_at
-from embaudit.errors import UsageError
-from embaudit.loading import PROMPTS
-from embaudit.request import AuditRequest
-from embaudit.settings import Settings
+from embaudit.checkpoint.loading import PROMPTS
+from embaudit.questions.audit import AuditRequest
+from embaudit.system.address import Warehouse, warehouse_at
+from embaudit.system.settings import Settings
+from embaudit.words.errors import UsageError
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo

@@ -12,9 +12,9 @@ from embaudit.cli.options import CHECKPOINT_FIELDS, material_options, request_op
 from embaudit.cli.printed import Shown, ends_in_page
 
 if TYPE_CHECKING:
-    from embaudit.functions.as_stored import Stored
-    from embaudit.functions.backend import Backend
-    from embaudit.request import AuditRequest
+    from embaudit.embedders.as_stored import Stored
+    from embaudit.embedders.backend import Backend
+    from embaudit.questions.audit import AuditRequest
 
 
 @click.command()

@@ -12,7 +12,7 @@ from embaudit.cli.options import CHECKPOINT_FIELDS, request_options
 from embaudit.cli.shown import visible
 
 if TYPE_CHECKING:
-    from embaudit.request import AuditRequest
+    from embaudit.questions.audit import AuditRequest
 
 CANARIES_LEAVE = "some 60 made-up ones", "they would leave this one"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from embaudit.server.settings import server_for_call, set_defaults
+from embaudit_flows.server.settings import server_for_call, set_defaults
 
 
 def prepare_prefect(*, show_logs: bool) -> None:

@@ -14,7 +14,7 @@ import click
 from embaudit.cli.options import together
 
 if TYPE_CHECKING:
-    from embaudit.comparisons.report import Report
+    from embaudit.questions.report import Report
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -31,18 +31,18 @@ class Shown:
         """Print a report, and write its page if a file was named; the code that the command ends with."""
         page = report.page()
         if self.out is not None:
-            from embaudit.page.html import render
-            from embaudit.page.write import write_file
+            from embaudit.pages.html import render
+            from embaudit.pages.write import write_file
 
             write_file(render(page), self.out)
         if self.as_json:
             click.echo(json.dumps(report.as_json(), indent=1, ensure_ascii=False))
         elif self.as_markdown:
-            from embaudit.page.markdown import render as as_text
+            from embaudit.pages.markdown import render as as_text
 
             click.echo(as_text(page))
         else:
-            from embaudit.page.terminal import print_page
+            from embaudit.pages.terminal import print_page
 
             print_page(page)
         return report.exit_code

@@ -14,10 +14,10 @@ from contextlib import suppress
 from types import FrameType
 from typing import Any, NoReturn, TextIO
 
-from embaudit.errors import EXIT_INTERRUPTED, StorageError
-from embaudit.home import missing_home
-from embaudit.masking import masked_output
-from embaudit.processors import share_processors
+from embaudit.system.home import missing_home
+from embaudit.system.processors import share_processors
+from embaudit.words.errors import EXIT_INTERRUPTED, StorageError
+from embaudit.words.masking import masked_output
 
 STANDARD_STREAMS = (0, 1, 2)
 SHOW_CURSOR = b"\x1b[?25h"

@@ -8,15 +8,15 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from embaudit.address import Warehouse
 from embaudit.cli.options import warehouse_option, warehouse_path
 from embaudit.cli.shown import as_text, visible
-from embaudit.errors import UsageError
-from embaudit.settings import Settings
-from embaudit.staging.leftovers import delete_leftovers, find_leftovers
+from embaudit.steps.staging.leftovers import delete_leftovers, find_leftovers
+from embaudit.system.address import Warehouse
+from embaudit.system.settings import Settings
 from embaudit.warehouse.prune import Keep
 from embaudit.warehouse.prune import prune as prune_rows
 from embaudit.warehouse.vacuum import vacuum
+from embaudit.words.errors import UsageError
 
 MEBIBYTE = 1024**2
 

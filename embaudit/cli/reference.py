@@ -84,7 +84,7 @@ def _helps(command: click.Command, name: str, parent: click.Context | None = Non
 
 
 def _environment() -> Iterator[str]:
-    from embaudit.settings import Settings
+    from embaudit.system.settings import Settings
 
     fields = Settings.model_fields
     # A default derived from another setting is described in the text.
@@ -94,8 +94,8 @@ def _environment() -> Iterator[str]:
 
 
 def _request() -> Iterator[str]:
-    from embaudit.loading import Loading
-    from embaudit.request import AuditSettings
+    from embaudit.checkpoint.loading import Loading
+    from embaudit.questions.audit import AuditSettings
 
     # What is audited first, then how the checkpoint is loaded.
     fields = sorted(AuditSettings.model_fields.items(), key=lambda field: field[0] in Loading.model_fields)
@@ -105,7 +105,7 @@ def _request() -> Iterator[str]:
 
 def _measures() -> Iterator[str]:
     from embaudit.measures import MEASURES
-    from embaudit.profile import load_profile, profile_names
+    from embaudit.measures.profile import load_profile, profile_names
 
     names = profile_names()
     profiles = [load_profile(name) for name in names]

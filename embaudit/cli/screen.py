@@ -9,20 +9,20 @@ from typing import Any
 
 import click
 
-from embaudit.address import Warehouse
 from embaudit.checkpoint.tokenizer_alone import load_tokenizer_alone
 from embaudit.cli.options import warehouse_option, warehouse_path
-from embaudit.document import Column, Table, count
-from embaudit.errors import EXIT_DONE, EXIT_TRIPPED, UsageError
-from embaudit.page.terminal import console, print_part, print_table
-from embaudit.screening.count import encoder_of_tokens
-from embaudit.screening.density import MIN_SCORE
-from embaudit.screening.screen import ORDINARY, Outcome, Screen, Suspect
-from embaudit.screening.tokens import SEVERITIES, Severity, TokenList, read_token_list
+from embaudit.declared.document import Column, Table, count
+from embaudit.pages.terminal import console, print_part, print_table
+from embaudit.remedies.screening.count import encoder_of_tokens
+from embaudit.remedies.screening.density import MIN_SCORE
+from embaudit.remedies.screening.screen import ORDINARY, Outcome, Screen, Suspect
+from embaudit.remedies.screening.tokens import SEVERITIES, Severity, TokenList, read_token_list
+from embaudit.system.address import Warehouse
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.migrate import require_newest
 from embaudit.warehouse.named import LATEST, find_result
 from embaudit.warehouse.severe import severe_tokens
+from embaudit.words.errors import EXIT_DONE, EXIT_TRIPPED, UsageError
 
 FILE = click.Path(dir_okay=False, path_type=Path)
 NAMED_TOKENS = 4

@@ -13,7 +13,7 @@ from embaudit.cli.printed import Shown, ends_in_page
 from embaudit.cli.stores import progress_lines, query_settings, reads_rows, settings_of
 
 if TYPE_CHECKING:
-    from embaudit.request import AuditRequest
+    from embaudit.questions.audit import AuditRequest
     from embaudit.stores.place import AskedRows
 
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import click
 
-from embaudit.server.settings import set_defaults
+from embaudit_flows.server.settings import set_defaults
 
 
 @click.command("setup-server")
@@ -35,7 +35,7 @@ def setup_server(gpu_slots: int, notify: str | None, night_hours: float) -> None
     Can be run again to update them. Then run: prefect deploy --all
     """
     set_defaults(show_logs=False)
-    from embaudit_flows.server import set_up_server
+    from embaudit_flows.server.set_up import set_up_server
 
     for line in set_up_server(gpu_slots, notify, timedelta(hours=night_hours)):
         click.echo(line)

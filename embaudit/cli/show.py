@@ -6,11 +6,11 @@ import json
 
 import click
 
-from embaudit.address import Warehouse
 from embaudit.cli.options import warehouse_option, warehouse_path
-from embaudit.page.audit import state_page
-from embaudit.page.facts import read_state
-from embaudit.page.terminal import print_page
+from embaudit.pages.audit import state_page
+from embaudit.pages.facts import read_state
+from embaudit.pages.terminal import print_page
+from embaudit.system.address import Warehouse
 from embaudit.warehouse.named import LATEST
 
 

@@ -43,8 +43,8 @@ def reads_rows(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(command)
     def with_rows(*args: Any, **given: Any) -> Any:
-        from embaudit.errors import UsageError
         from embaudit.stores.place import AskedRows
+        from embaudit.words.errors import UsageError
 
         where = given.pop("where")
         if wrong := next((one for one in where if "=" not in one), None):
@@ -98,7 +98,7 @@ query_settings = click.option(
 
 def settings_of(given: tuple[str, ...]) -> dict[str, int]:
     """Settings of a query, as they were typed."""
-    from embaudit.errors import UsageError
+    from embaudit.words.errors import UsageError
 
     found = {}
     for one in given:

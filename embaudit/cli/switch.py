@@ -12,7 +12,7 @@ from embaudit.cli.options import CHECKPOINT_FIELDS, material_options, request_op
 from embaudit.cli.printed import Shown, ends_in_page
 
 if TYPE_CHECKING:
-    from embaudit.request import AuditRequest
+    from embaudit.questions.audit import AuditRequest
 
 
 @click.command()

@@ -12,11 +12,11 @@ from rich.console import Console
 from embaudit.cli.display import TerminalDisplay
 from embaudit.cli.options import CHECKPOINT_FIELDS, request_options
 from embaudit.cli.prefect_setup import prepare_prefect
-from embaudit.document import Column, Estimate, Table, Value
-from embaudit.errors import UsageError
-from embaudit.page.terminal import console, print_part, print_table
-from embaudit.request import AuditRequest
-from embaudit.watch.precision import FULL
+from embaudit.declared.document import Column, Estimate, Table, Value
+from embaudit.pages.terminal import console, print_part, print_table
+from embaudit.questions.audit import AuditRequest
+from embaudit.warehouse.precision import FULL
+from embaudit.words.errors import UsageError
 
 PROTOCOLS = ("definition", "retention", "reference")
 
@@ -57,9 +57,9 @@ def token(
     wanted = _expand_files(tokens)
     prepare_prefect(show_logs=False)
 
-    from embaudit.server.temporary import await_server
     from embaudit.steps.progress import shown_on
     from embaudit_flows.plan import plan_audit
+    from embaudit_flows.server.temporary import await_server
     from embaudit_flows.token import look_at_tokens
 
     plan = plan_audit(request.changed(measures=["sticky"]))

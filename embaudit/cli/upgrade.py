@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
-from embaudit.address import Warehouse
 from embaudit.cli.options import warehouse_option, warehouse_path
 from embaudit.cli.shown import visible
-from embaudit.settings import Settings
+from embaudit.system.address import Warehouse
+from embaudit.system.settings import Settings
 from embaudit.warehouse.connect import open_reader, open_writer
 
 

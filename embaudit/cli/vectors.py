@@ -14,8 +14,8 @@ from embaudit.cli.printed import Shown, ends_in_page
 from embaudit.cli.stores import progress_lines, reads_rows
 
 if TYPE_CHECKING:
-    from embaudit.comparisons.stored.report import StoredReport
-    from embaudit.request import AuditRequest
+    from embaudit.questions.audit import AuditRequest
+    from embaudit.questions.vectors.report import StoredReport
     from embaudit.stores.place import AskedRows
 
 
@@ -71,10 +71,10 @@ def vectors(
     could not be told.
     """
     from embaudit.api.vectors import most_of, run
-    from embaudit.comparisons.stored.parts import look_at_each
-    from embaudit.errors import UsageError
-    from embaudit.functions.opened import is_checkpoint
+    from embaudit.embedders.opened import is_checkpoint
+    from embaudit.questions.vectors.parts import look_at_each
     from embaudit.stores.place import SeveralParts
+    from embaudit.words.errors import UsageError
 
     if file is None and (every_row or table is not None or also):
         raise UsageError(

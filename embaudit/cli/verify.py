@@ -37,7 +37,7 @@ def verify(
     reason of a difference: embaudit parity.
     """
     from embaudit.api.passport import verify_as
-    from embaudit.comparisons.passport.file import read_passport
+    from embaudit.questions.passport.file import read_passport
 
     # Before anything is sent.
     given = read_passport(passport)

@@ -11,15 +11,15 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from embaudit.address import Warehouse
 from embaudit.cli.display import TerminalDisplay
 from embaudit.cli.options import warehouse_option, warehouse_path
 from embaudit.cli.prefect_setup import prepare_prefect
 from embaudit.cli.shown import as_text
-from embaudit.server.settings import set_defaults
-from embaudit.settings import Settings
+from embaudit.system.address import Warehouse
+from embaudit.system.settings import Settings
 from embaudit.watch.look import Looked
 from embaudit.watch.watch_list import WatchList, read_watch_list
+from embaudit_flows.server.settings import set_defaults
 
 if TYPE_CHECKING:
     from embaudit.watch.outcome import WatchOutcome
@@ -67,14 +67,14 @@ def watch(
     entries = read_watch_list(path)
     if dry_run:
         set_defaults(show_logs=logs)
-        from embaudit_flows.watch_preview import preview
+        from embaudit.watch.preview import preview
 
         print_preview(preview(entries, str(warehouse_path(warehouse)), again=again), entries, as_json)
         return
     prepare_prefect(show_logs=logs)
-    from embaudit.server.temporary import await_server
     from embaudit.steps.progress import shown_on
     from embaudit.watch.happening import NightProblem
+    from embaudit_flows.server.temporary import await_server
     from embaudit_flows.watch import watch as watch_flow
 
     console = Console(stderr=True)

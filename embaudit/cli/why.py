@@ -14,7 +14,7 @@ from embaudit.cli.printed import Shown, ends_in_page
 from embaudit.cli.stores import progress_lines, query_settings, reads_rows, settings_of
 
 if TYPE_CHECKING:
-    from embaudit.request import AuditRequest
+    from embaudit.questions.audit import AuditRequest
     from embaudit.stores.place import AskedRows
 
 
@@ -75,8 +75,8 @@ def why(
     be told.
     """
     from embaudit.api.why import golden_of, run
-    from embaudit.comparisons.why.verdict import ShownResults
-    from embaudit.errors import UsageError
+    from embaudit.questions.why.verdict import ShownResults
+    from embaudit.words.errors import UsageError
 
     if len(queries) != len(expect):
         raise UsageError(

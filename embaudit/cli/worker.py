@@ -8,9 +8,9 @@ import sys
 
 import click
 
-from embaudit.masking import without_credentials
-from embaudit.server.settings import set_defaults
-from embaudit.settings import Settings
+from embaudit.system.settings import Settings
+from embaudit.words.masking import without_credentials
+from embaudit_flows.server.settings import set_defaults
 
 
 @click.command(context_settings={"ignore_unknown_options": True})
@@ -24,7 +24,7 @@ def worker(options: tuple[str, ...]) -> None:
     """
     set_defaults(show_logs=True)
     os.environ["EMBAUDIT_HOME"] = str(Settings().home.expanduser().absolute())
-    from embaudit_flows.server import WORK_POOL, require_server
+    from embaudit_flows.server.set_up import WORK_POOL, require_server
 
     url = require_server()
     click.echo(f"Working for {without_credentials(url)}; results go to {os.environ['EMBAUDIT_HOME']}.")

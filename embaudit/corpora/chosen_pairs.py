@@ -16,7 +16,7 @@ from embaudit.corpora.fields import pairs_of
 from embaudit.corpora.openers import local_file
 from embaudit.corpora.records import read_records
 from embaudit.corpora.tally import Flaw
-from embaudit.errors import CorpusError
+from embaudit.words.errors import CorpusError
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from embaudit.corpora.fields import (
     TEXT_FIELDS,
     is_known_field,
 )
-from embaudit.errors import CorpusError
-from embaudit.sentences import listing
+from embaudit.words.errors import CorpusError
+from embaudit.words.sentences import listing
 
 LISTED_COLUMNS = 20
 PAIR = ("sentence1", "sentence2", "score")

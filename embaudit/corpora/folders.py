@@ -16,7 +16,7 @@ from embaudit.corpora.openers import ByteSource, local_file, reading
 from embaudit.corpora.records import SUFFIXES, read_records
 from embaudit.corpora.shapes import Text, TextPair
 from embaudit.corpora.tally import BLANK, UNDECODABLE, Flaw
-from embaudit.errors import CorpusError
+from embaudit.words.errors import CorpusError
 
 BEIR_NAMES = {"corpus": ("corpus.jsonl", "passages.jsonl"), "queries": ("queries.jsonl",)}
 QUERY_IDS = ("query-id", "query_id", "qid")

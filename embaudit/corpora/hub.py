@@ -40,8 +40,8 @@ from embaudit.corpora.splits import (
 from embaudit.corpora.tables import Record
 from embaudit.corpora.tabular import Choose, report_damage, stream_records, table_records
 from embaudit.corpora.tally import Flaw
-from embaudit.errors import CorpusError, HubUnreachable
-from embaudit.hub import Repository, translate_errors
+from embaudit.system.hub import Repository, translate_errors
+from embaudit.words.errors import CorpusError, HubUnreachable
 
 
 @dataclass(frozen=True)

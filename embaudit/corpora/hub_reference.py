@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from embaudit.corpora.catalog import CorpusSpec, HubPart
-from embaudit.errors import CorpusError
-from embaudit.sentences import listing
+from embaudit.words.errors import CorpusError
+from embaudit.words.sentences import listing
 
 HUB = "hub"
 FORM = "hub:owner/name[config]/split@revision:column"

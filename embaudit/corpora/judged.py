@@ -25,7 +25,7 @@ from embaudit.corpora.openers import ByteSource, local_file
 from embaudit.corpora.records import read_records
 from embaudit.corpora.shapes import Corpus, Text, content_id
 from embaudit.corpora.tally import Flaw, keep_rows
-from embaudit.errors import CorpusError
+from embaudit.words.errors import CorpusError
 
 DOCUMENTS = "retrieval"
 QUERIES = "retrieval-queries"

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from embaudit.corpora.catalog import CORPORA, CorpusSpec, HubPart
 from embaudit.corpora.columns import choose_columns
+from embaudit.corpora.draw import Draw
 from embaudit.corpora.fields import pairs_of, text_of
 from embaudit.corpora.folders import beir_file, beir_pairs, data_set_name, sts_files
 from embaudit.corpora.hub import locate
@@ -23,9 +24,8 @@ from embaudit.corpora.shapes import Corpus, Text, TextPair, content_id
 from embaudit.corpora.tables import Record
 from embaudit.corpora.tabular import is_saved, saved_records
 from embaudit.corpora.tally import Flaw, keep_rows
-from embaudit.draw import Draw
-from embaudit.errors import CorpusError
-from embaudit.suggest import closest, did_you_mean
+from embaudit.words.errors import CorpusError
+from embaudit.words.suggest import closest, did_you_mean
 
 SAMPLE = "sample"
 SAMPLE_FOLDER = Path(__file__).parent / "sample"

@@ -15,7 +15,7 @@ from typing import Literal
 from embaudit.corpora.catalog import CORPORA
 from embaudit.corpora.shapes import Corpus, TextPair, content_id
 from embaudit.corpora.tally import Flaw, keep_rows
-from embaudit.errors import CorpusError
+from embaudit.words.errors import CorpusError
 
 MINED = "mined"
 Method = Literal["bm25", "checkpoint"]

@@ -17,7 +17,7 @@ from embaudit.corpora.shapes import Kind
 from embaudit.corpora.tables import Record, named_rows, separated_rows
 from embaudit.corpora.tabular import file_records
 from embaudit.corpora.tally import UNDECODABLE, Flaw
-from embaudit.errors import CorpusError
+from embaudit.words.errors import CorpusError
 
 SUFFIXES = (".txt", ".csv", ".tsv", ".jsonl", ".json", ".parquet", ".arrow")
 RENAME = "Rename the text column to 'text', or a pair's to 'sentence1' and 'sentence2'."

@@ -6,8 +6,8 @@ import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from embaudit.corpora.draw import pair_text, rank
 from embaudit.corpora.shapes import Text, TextPair
-from embaudit.draw import pair_text, rank
 
 
 @dataclass

@@ -15,8 +15,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from embaudit.corpora.hub_reference import HubRef, choose_files, is_data_file, no_such_files, suffixes
-from embaudit.errors import CorpusError, one_line
-from embaudit.hub import datasets_library, stream_options
+from embaudit.system.hub import datasets_library, stream_options
+from embaudit.words.errors import CorpusError, one_line
 
 CARD = "README.md"
 READ_BY = ("parquet", "json", "csv", "arrow", "text")

@@ -17,7 +17,7 @@ from typing import IO, Any
 from embaudit.corpora.fields import FIRST_FIELDS, QUERY_FIELDS, SECOND_FIELDS, TEXT_FIELDS, number_of
 from embaudit.corpora.shapes import Kind
 from embaudit.corpora.tally import BLANK, UNDECODABLE, Flaw
-from embaudit.errors import CorpusError
+from embaudit.words.errors import CorpusError
 
 Record = dict[str, Any]
 SAMPLED_ROWS = 50

@@ -17,8 +17,8 @@ from embaudit.corpora.openers import os_failure
 from embaudit.corpora.splits import builder_of_files
 from embaudit.corpora.tables import Record
 from embaudit.corpora.tally import UNDECODABLE, Flaw
-from embaudit.errors import CorpusError, one_line
-from embaudit.hub import datasets_library
+from embaudit.system.hub import datasets_library
+from embaudit.words.errors import CorpusError, one_line
 
 # Maps a table's schema to the columns to read and their field names.
 Choose = Callable[[Any], dict[str, str]]

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from embaudit.corpora.draw import Draw
 from embaudit.corpora.reservoir import Reservoir
 from embaudit.corpora.shapes import IngestCounts, Text, TextPair
-from embaudit.draw import Draw
 
 
 @dataclass(frozen=True)

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from embaudit.corpora.downstream.retrieval import evaluate, ranked
 from embaudit.corpora.judged import label_of, own_of, relevant_of
-from embaudit.downstream.retrieval import evaluate, ranked
-from embaudit.errors import NotMeasurable
 from embaudit.measures.collection_settings import CollectionSettings
 from embaudit.measures.run import Run
 from embaudit.measures.task_material import corpora_of
-from embaudit.staging.stage import read_rows
 from embaudit.steps.results import CheckpointSpec, Staged, StagedCorpus, checkpoint_of, encoder_of
+from embaudit.steps.staging.stage import read_rows
 from embaudit.steps.step import Outputs, step
+from embaudit.words.errors import NotMeasurable
 
 if TYPE_CHECKING:
     from embaudit.measures.quality.material import Collection
@@ -52,7 +52,7 @@ def collection_vectors(
     Raises:
         NotMeasurable: if there are too few to search.
     """
-    from embaudit.functions.checkpoint import declared_similarity
+    from embaudit.embedders.checkpoint import declared_similarity
 
     collection = _picked(corpora, settings)
     asked, known = encoder_of(spec, "query"), encoder_of(spec, "document")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from embaudit.finding import Finding, Rows
+from embaudit.declared.finding import Finding, Rows
 from embaudit.measures import MEASURES, MeasureSettings
 
 # A hundredth moves no figure by more than its interval; what is lost beyond that is seldom lost at random.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from embaudit.installed import installed, unusable
 from embaudit.measures.measure import Measure
+from embaudit.system.installed import installed, unusable
 
 GROUP = "embaudit.measures"
 

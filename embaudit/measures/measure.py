@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from embaudit.draw import Draw, How
+from embaudit.corpora.draw import Draw, How
 from embaudit.measures.workload import Readable, Work
 
 if TYPE_CHECKING:
-    from embaudit.figure import Summary
-    from embaudit.finding import Finding, Rows
+    from embaudit.declared.figure import Summary
+    from embaudit.declared.finding import Finding, Rows
+    from embaudit.declared.table import Row
     from embaudit.measures.run import Run
     from embaudit.steps.results import Staged
-    from embaudit.table import Row
 
 
 class Asked(Protocol):
-    """What a request may change in any measure's settings (``embaudit.request.AuditSettings``)."""
+    """What a request may change in any measure's settings (``embaudit.questions.audit.AuditSettings``)."""
 
     @property
     def corpora(self) -> Mapping[str, str]: ...

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
-from embaudit.draw import Draw
-from embaudit.errors import NotMeasurable
+from embaudit.corpora.draw import Draw
 from embaudit.measures.measure import MeasureSettings
 from embaudit.steps.results import CheckpointSpec, Staged, StagedCorpus, note
 from embaudit.steps.step import Step
+from embaudit.words.errors import NotMeasurable
 
 if TYPE_CHECKING:
-    from embaudit.profile import Profile
+    from embaudit.measures.profile import Profile
 
 P = ParamSpec("P")
 S = TypeVar("S", bound=MeasureSettings)

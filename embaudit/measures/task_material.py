@@ -9,11 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from embaudit.checkpoint import TextKind
-from embaudit.corpora.golden import GOLDEN, GOLDEN_QUERIES
-from embaudit.corpora.judged import DOCUMENTS, QUERIES, label_of, own_of, relevant_of
-from embaudit.downstream.classification import Classification
-from embaudit.downstream.clustering import Clustering
-from embaudit.downstream.material import (
+from embaudit.corpora.downstream.classification import Classification
+from embaudit.corpora.downstream.clustering import Clustering
+from embaudit.corpora.downstream.material import (
     MIN_ITEMS,
     GradedPairs,
     Judgements,
@@ -22,14 +20,16 @@ from embaudit.downstream.material import (
     pick_judged,
     pick_labelled,
 )
-from embaudit.downstream.retrieval import METRICS, Retrieval
-from embaudit.downstream.similarity import Similarity
-from embaudit.downstream.task import Scored
+from embaudit.corpora.downstream.retrieval import METRICS, Retrieval
+from embaudit.corpora.downstream.similarity import Similarity
+from embaudit.corpora.downstream.task import Scored
+from embaudit.corpora.golden import GOLDEN, GOLDEN_QUERIES
+from embaudit.corpora.judged import DOCUMENTS, QUERIES, label_of, own_of, relevant_of
 from embaudit.measures.impact.settings import ImpactSettings
 from embaudit.measures.measure import DownstreamSettings, Size
 from embaudit.measures.run import Run
-from embaudit.staging.stage import read_rows
 from embaudit.steps.results import CheckpointSpec, Staged, StagedCorpus, encoder_of
+from embaudit.steps.staging.stage import read_rows
 from embaudit.steps.step import Outputs, step
 
 MATERIAL_SCHEMA = {"side": "string", "place": "int64", "text": "string", "label": "string", "tokens": "int64"}

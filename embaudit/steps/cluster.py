@@ -8,10 +8,10 @@ from concurrent.futures import BrokenExecutor
 from contextlib import ExitStack
 from typing import Any
 
-from embaudit.errors import UsageError
-from embaudit.masking import without_credentials
-from embaudit.settings import Settings
 from embaudit.steps.workers import interrupts_held
+from embaudit.system.settings import Settings
+from embaudit.words.errors import UsageError
+from embaudit.words.masking import without_credentials
 
 SECONDS_TO_ANSWER = 10
 # How long a result may take before it is looked whether a cluster has any worker left; and how often in a row it may

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 
 from embaudit.corpora import Corpus, load_corpus
+from embaudit.corpora.draw import Draw, pair_text
 from embaudit.corpora.golden import GOLDEN, load_golden_folder
 from embaudit.corpora.judged import DOCUMENTS, load_judged
-from embaudit.draw import Draw, pair_text
-from embaudit.errors import StorageError
-from embaudit.keys import content_key
-from embaudit.staging.stage import is_staged, read_batches, read_rows, read_table, staged_path
 from embaudit.steps.results import Staged, StagedCorpus, stage_rows
+from embaudit.steps.staging.stage import is_staged, read_batches, read_rows, read_table, staged_path
 from embaudit.steps.tables import CorpusRow, TextPairRow, TextRow
+from embaudit.system.keys import content_key
+from embaudit.words.errors import StorageError
 
 
 def stage_source(name: str, source: str, staging: str, draw: Draw | None = None) -> list[StagedCorpus]:

@@ -13,10 +13,10 @@ from contextlib import closing
 from itertools import chain, islice
 from typing import Any, Protocol, TypeVar
 
-from embaudit.errors import MeasureError, UsageError
-from embaudit.settings import Settings
 from embaudit.steps.cluster import ClusterIsEmpty, DaskWorkers, require_dask, require_workers
 from embaudit.steps.processes import WorkerProcesses
+from embaudit.system.settings import Settings
+from embaudit.words.errors import MeasureError, UsageError
 
 Part = TypeVar("Part")
 Found = TypeVar("Found")

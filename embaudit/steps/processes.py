@@ -18,8 +18,8 @@ from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from typing import Any
 
-from embaudit.errors import EmbauditError, one_line
 from embaudit.steps.workers import end_with_command
+from embaudit.words.errors import EmbauditError, one_line
 
 # Workers that may die of one call before it is given up: the same as Dask's.
 TRIES = 4

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from pydantic import BaseModel, ConfigDict
 
 from embaudit.checkpoint import Checkpoint, Encoder, TextKind, load_checkpoint
-from embaudit.errors import CheckpointError, NotMeasurable, is_out_of_memory
-from embaudit.keys import content_key
-from embaudit.loading import Loading
-from embaudit.staging.stage import staged_path, write_rows
+from embaudit.checkpoint.loading import Loading
+from embaudit.declared.table import Row
+from embaudit.steps.staging.stage import staged_path, write_rows
 from embaudit.steps.workers import settle
-from embaudit.table import Row
+from embaudit.system.keys import content_key
+from embaudit.words.errors import CheckpointError, NotMeasurable, is_out_of_memory
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

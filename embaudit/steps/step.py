@@ -30,8 +30,6 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeAlia
 
 from pydantic import BaseModel
 
-from embaudit.keys import content_key
-from embaudit.staging.stage import is_staged, read_record, staged_path, write_columns, write_rows
 from embaudit.steps.results import (
     NOT_IN_KEY,
     CheckpointSpec,
@@ -44,6 +42,8 @@ from embaudit.steps.results import (
     versions_here,
     versions_of,
 )
+from embaudit.steps.staging.stage import is_staged, read_record, staged_path, write_columns, write_rows
+from embaudit.system.keys import content_key
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Literal
 
-from embaudit.table import COSINE, SHARE, BigInt, Row, Series, column, rule
-from embaudit.vocabulary.entries import Category
+from embaudit.checkpoint.vocabulary.entries import Category
+from embaudit.declared.table import COSINE, SHARE, BigInt, Row, Series, column, rule
 
 
 class CheckpointRow(Row, table="checkpoint", key=("checkpoint_id",), scope="content"):

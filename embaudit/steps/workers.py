@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
 
-from embaudit.processors import processors
-from embaudit.settings import Settings
+from embaudit.system.processors import processors
+from embaudit.system.settings import Settings
 
 
 def settle(device: str) -> None:

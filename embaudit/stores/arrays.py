@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from embaudit.errors import UsageError
 from embaudit.stores.nested import column_of, flat, table_of_records
 from embaudit.stores.table import BATCH_ROWS, LOOKED_AT, StoreColumn, StoreTable, Values
+from embaudit.words.errors import UsageError
 
 
 def table_of_arrays(shown: str, arrays: Mapping[str, Any], **declared: Any) -> StoreTable:

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from embaudit.corpora.tabular import is_saved
-from embaudit.hub import datasets_library
 from embaudit.stores.arrow_table import table_of_arrow
 from embaudit.stores.damage import reported
 from embaudit.stores.parts import part_meant
 from embaudit.stores.place import AskedRows, StorePlace
 from embaudit.stores.table import BATCH_ROWS, StoreKind, StoreTable
+from embaudit.system.hub import datasets_library
 
 SUFFIXES = (".arrow", ".feather", ".ipc")
 MAGIC, ORC = b"ARROW1", b"ORC"

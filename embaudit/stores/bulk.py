@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from embaudit.corpora.openers import local_file, reading
-from embaudit.errors import CorpusError
 from embaudit.stores.json import SUFFIXES, lines_of
 from embaudit.stores.nested import Record, table_of_records
 from embaudit.stores.place import GZIP, AskedRows, StorePlace
 from embaudit.stores.table import StoreKind, StoreTable
+from embaudit.words.errors import CorpusError
 
 ACTIONS = ("index", "create", "update", "delete")
 TOLD = {"_index", "_id", "_type", "routing", "_routing", "pipeline", "require_alias", "retry_on_conflict", "version"}

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from embaudit.errors import UsageError
-from embaudit.sentences import listing
 from embaudit.stores.place import SeveralFit
+from embaudit.words.errors import UsageError
+from embaudit.words.sentences import listing
 
 BYTES_EACH = {"float64": 8.0, "float32": 4.0, "float16": 2.0, "bfloat16": 2.0, "int8": 1.0, "bits": 1 / 8}
 FRACTIONS = ("float64", "float32", "bfloat16", "float16")

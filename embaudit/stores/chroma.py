@@ -17,8 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from embaudit.errors import CorpusError, EmbauditError, UsageError, one_line
-from embaudit.masking import keep_secret
 from embaudit.stores.chroma_search import search_of_server, search_on_copy
 from embaudit.stores.copies import changed, copy_of, database_copy
 from embaudit.stores.extras import needed
@@ -28,6 +26,8 @@ from embaudit.stores.place import AskedRows, StorePlace
 from embaudit.stores.servers import address_of, answers, basic_authorization, counted, patiently, quiet, without_user
 from embaudit.stores.store import Metric
 from embaudit.stores.table import LOOKED_AT, StoreColumn, StoreKind, StoreTable, Values
+from embaudit.words.errors import CorpusError, EmbauditError, UsageError, one_line
+from embaudit.words.masking import keep_secret
 
 DATABASE = "chroma.sqlite3"
 # Chroma 0.3 and before.

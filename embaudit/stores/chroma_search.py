@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from embaudit.errors import UsageError
 from embaudit.stores.search import Dial, Hits, OpenSearch, SearchedColumns, Settings, StoreSearch, Where
 from embaudit.stores.store import Metric
+from embaudit.words.errors import UsageError
 
 EF, DEFAULT_EF = "ef_search", 100
 OLD_EF = "hnsw:search_ef"

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from embaudit.corpora.fields import ID_FIELDS
-from embaudit.errors import EmbauditError, EmptyStore, UsageError
 from embaudit.stores.decode import decoder_of
 from embaudit.stores.place import AskedRows, SeveralFit, SeveralTexts
 from embaudit.stores.table import StoreColumn, StoreTable, Values
 from embaudit.stores.text_numbers import text_form
-from embaudit.suggest import did_you_mean
+from embaudit.words.errors import EmbauditError, EmptyStore, UsageError
+from embaudit.words.suggest import did_you_mean
 
 # In the vocabulary of vector databases and of what people export by hand, in lower case.
 TEXTS = (

@@ -12,7 +12,7 @@ from contextlib import closing
 from pathlib import Path
 
 from embaudit.corpora.openers import os_failure
-from embaudit.errors import CorpusError, StorageError, UsageError
+from embaudit.words.errors import CorpusError, StorageError, UsageError
 
 # Pages of a database that are copied at a time, and how often the copy may begin anew because others wrote to it.
 PAGES, RESTARTS = 2_000, 5

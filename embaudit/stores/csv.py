@@ -8,11 +8,11 @@ import sys
 from collections.abc import Iterator
 
 from embaudit.corpora.openers import local_file, reading
-from embaudit.errors import CorpusError
 from embaudit.stores.nested import Record, table_of_records
 from embaudit.stores.place import AskedRows, StorePlace
 from embaudit.stores.table import StoreKind, StoreTable
 from embaudit.stores.text_numbers import text_form
+from embaudit.words.errors import CorpusError
 
 SUFFIXES = (".csv", ".tsv")
 SEPARATORS, TAB = ",;|", "\t"

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from embaudit.corpora.openers import os_failure
 from embaudit.corpora.tabular import report_damage
-from embaudit.errors import CorpusError
+from embaudit.words.errors import CorpusError
 
 FETCH = "Export it again, or fetch it again."
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from embaudit.errors import CorpusError
 from embaudit.stores.byte_numbers import numbers_of_bytes, read_bytes
 from embaudit.stores.nested import listed
 from embaudit.stores.packed import form_of
@@ -16,6 +15,7 @@ from embaudit.stores.place import AskedRows
 from embaudit.stores.store import ByDimension
 from embaudit.stores.table import StoreColumn, Values
 from embaudit.stores.text_numbers import BYTES_OF, CUT, LISTS_OF, text_form
+from embaudit.words.errors import CorpusError
 
 Decode = Callable[[Values], ByDimension]
 

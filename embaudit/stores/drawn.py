@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from embaudit.intervals import exact_share, grouped_half_width
+from embaudit.statistics.intervals import exact_share, grouped_half_width
 
 # A job that wrote wrong rows wrote them one after another: of fewer groups, most would have none of them or all.
 FEWEST_GROUPS = 200

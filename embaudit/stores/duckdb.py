@@ -8,13 +8,13 @@ from contextlib import closing, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from embaudit.errors import CorpusError, one_line
-from embaudit.processors import threads_of_duckdb
 from embaudit.stores.arrow_table import table_of_arrow
 from embaudit.stores.duckdb_search import search_of_table
 from embaudit.stores.place import AskedRows, StorePlace
 from embaudit.stores.sql import SqlTable, is_query, quoted, source_of
 from embaudit.stores.table import BATCH_ROWS, StoreKind, StoreTable
+from embaudit.system.processors import threads_of_duckdb
+from embaudit.words.errors import CorpusError, one_line
 
 if TYPE_CHECKING:
     import duckdb

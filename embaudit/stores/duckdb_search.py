@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from embaudit.errors import UsageError
 from embaudit.stores.search import Dial, Hits, OpenSearch, SearchedColumns, Settings, StoreSearch, Where
 from embaudit.stores.sql import quoted
 from embaudit.stores.store import Metric
+from embaudit.words.errors import UsageError
 
 if TYPE_CHECKING:
     import duckdb

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from embaudit.errors import UsageError
+from embaudit.words.errors import UsageError
 
 
 def needed(module: str, extra: str, shown: str) -> Any:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from embaudit.errors import CorpusError, EmptyStore
 from embaudit.stores.extras import needed
 from embaudit.stores.faiss_rows import FaissRows
 from embaudit.stores.faiss_search import open_search
 from embaudit.stores.place import AskedRows, StorePlace
 from embaudit.stores.store import Metric
 from embaudit.stores.table import StoreColumn, StoreKind, StoreTable, Values
+from embaudit.words.errors import CorpusError, EmptyStore
 
 # Four letters at the start of every index; those of its own kinds begin so (faiss/impl/index_write.cpp).
 STARTS = (b"Ix", b"Iw", b"Iv", b"IH", b"IN", b"IB", b"IP", b"Il", b"IR", b"I2", b"Im", b"IL", b"IQ", b"IF")

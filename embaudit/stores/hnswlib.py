@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from embaudit.errors import CorpusError
 from embaudit.stores.damage import FETCH, reported
 from embaudit.stores.place import AskedRows, StorePlace
 from embaudit.stores.table import BATCH_ROWS, StoreColumn, StoreKind, StoreTable, Values
+from embaudit.words.errors import CorpusError
 
 # HierarchicalNSW::saveIndex of hnswlib 0.5 to 0.8: where level 0 begins, most rows, rows, bytes of a row, where its
 # number and its vector stand in it, levels, entry, links (three numbers), the levels' factor, ef of construction.

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from embaudit.corpora.openers import ByteSource, local_file, reading
-from embaudit.errors import CorpusError
 from embaudit.stores.byte_numbers import read_bytes
 from embaudit.stores.nested import Record, table_of_records
 from embaudit.stores.place import AskedRows, StorePlace
 from embaudit.stores.table import StoreKind, StoreTable
 from embaudit.stores.text_numbers import BASE64, of_base64
 from embaudit.stores.written import of_json
+from embaudit.words.errors import CorpusError
 
 SUFFIXES = (".jsonl", ".ndjson", ".json")
 EXPORT = "Correct that line, or export the file again."

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from importlib import import_module
 
-from embaudit.installed import installed
 from embaudit.stores.place import StorePlace
 from embaudit.stores.table import StoreKind
+from embaudit.system.installed import installed
 
 GROUP = "embaudit.stores"
 # In the order in which they are asked: what is told by its content before what is told by a suffix.

@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from embaudit.errors import CorpusError, EmbauditError, UsageError, one_line
-from embaudit.masking import keep_credentials
 from embaudit.stores.arrow_table import table_of_arrow
 from embaudit.stores.extras import needed
 from embaudit.stores.lancedb_search import search_of_table
@@ -17,6 +15,8 @@ from embaudit.stores.parts import part_meant
 from embaudit.stores.place import AskedRows, StorePlace
 from embaudit.stores.store import Metric
 from embaudit.stores.table import BATCH_ROWS, StoreKind, StoreTable
+from embaudit.words.errors import CorpusError, EmbauditError, UsageError, one_line
+from embaudit.words.masking import keep_credentials
 
 ENDING = ".lance"
 BUCKETS = ("s3", "gs", "az")

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from embaudit.errors import CorpusError, one_line
 from embaudit.stores.damage import FETCH, reported
 from embaudit.stores.faiss import ID, VECTOR, open_faiss
 from embaudit.stores.langchain_search import search_of_documents
@@ -16,6 +15,7 @@ from embaudit.stores.parts import part_meant
 from embaudit.stores.pickles import OnlyThese, stand_ins
 from embaudit.stores.place import AskedRows, StorePlace
 from embaudit.stores.table import LOOKED_AT, StoreKind, StoreTable, Values
+from embaudit.words.errors import CorpusError, one_line
 
 # Where LangChain had its docstore and its documents, from 0.0 to today's.
 CLASSES = (

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from embaudit.errors import UsageError
 from embaudit.stores.search import Dial, Hits, OpenSearch, SearchedColumns, Settings, StoreSearch, Where
+from embaudit.words.errors import UsageError
 
 FETCH, DEFAULT_FETCH = "fetch_k", 20
 FIELD = "metadata."

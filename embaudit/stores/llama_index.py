@@ -8,11 +8,11 @@ from pathlib import Path
 from string import Formatter
 from typing import Any
 
-from embaudit.errors import CorpusError, UsageError
 from embaudit.stores.damage import FETCH, reported
 from embaudit.stores.nested import table_of_records
 from embaudit.stores.place import AskedRows, StorePlace
 from embaudit.stores.table import StoreKind, StoreTable
+from embaudit.words.errors import CorpusError, UsageError
 
 VECTORS, NODES = "*vector_store.json", "docstore.json"
 DEFAULT = "default__vector_store.json"

@@ -14,8 +14,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from embaudit.errors import CorpusError, EmbauditError, UsageError, one_line
-from embaudit.masking import keep_secret
 from embaudit.stores.copies import copy_of
 from embaudit.stores.extras import needed
 from embaudit.stores.milvus_search import METRICS, index_of, search_of_collection
@@ -24,6 +22,8 @@ from embaudit.stores.parts import part_meant
 from embaudit.stores.place import AskedRows, StorePlace
 from embaudit.stores.servers import address_of, counted, patiently, quiet, without_user
 from embaudit.stores.table import LOOKED_AT, StoreColumn, StoreKind, StoreTable, Values
+from embaudit.words.errors import CorpusError, EmbauditError, UsageError, one_line
+from embaudit.words.masking import keep_secret
 
 KEY = "MILVUS_TOKEN"
 ENDING = ".db"

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from embaudit.errors import CorpusError, one_line
 from embaudit.stores.copies import copied, read_only
 from embaudit.stores.nested import Record, table_of_records
 from embaudit.stores.parts import part_meant
@@ -23,6 +22,7 @@ from embaudit.stores.sql import quoted
 from embaudit.stores.sqlite import MAGIC
 from embaudit.stores.store import Metric
 from embaudit.stores.table import StoreKind, StoreTable
+from embaudit.words.errors import CorpusError, one_line
 
 META = b"CREATE TABLE collection_meta"
 START_BYTES = 1 << 16

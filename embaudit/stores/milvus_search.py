@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from embaudit.errors import UsageError
 from embaudit.stores.nested import at
 from embaudit.stores.search import Dial, Hits, OpenSearch, SearchedColumns, Settings, StoreSearch, Where
 from embaudit.stores.store import Metric
+from embaudit.words.errors import UsageError
 
 TYPES: Mapping[str, Any] = {"FLOAT_VECTOR": np.float32, "FLOAT16_VECTOR": np.float16}
 METRICS: Mapping[str, Metric] = {"COSINE": "cosine", "IP": "dot", "L2": "l2"}

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from embaudit.errors import CorpusError, UsageError
 from embaudit.stores.arrays import table_of_arrays
 from embaudit.stores.damage import FETCH, reported
 from embaudit.stores.place import AskedRows, StorePlace
 from embaudit.stores.table import StoreKind, StoreTable
+from embaudit.words.errors import CorpusError, UsageError
 
 NPY, ZIP = b"\x93NUMPY", b"PK\x03\x04"
 

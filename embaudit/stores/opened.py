@@ -7,8 +7,6 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from embaudit.errors import CorpusError, UsageError
-from embaudit.shown import cut
 from embaudit.stores.columns import column_named, find_columns, with_spread
 from embaudit.stores.copies import changed, signature
 from embaudit.stores.decode import Decode, decoder_of
@@ -22,6 +20,8 @@ from embaudit.stores.template import Template, is_template
 from embaudit.stores.texts import with_texts
 from embaudit.stores.unread import only_file_of, refusal
 from embaudit.stores.written import with_single
+from embaudit.words.errors import CorpusError, UsageError
+from embaudit.words.shown import cut
 
 NOTHING = AskedRows()
 SHOWN = 60

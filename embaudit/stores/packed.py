@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from embaudit.errors import UsageError
 from embaudit.stores.pickles import OnlyThese
+from embaudit.words.errors import UsageError
 
 NPY, PICKLE_ENDS = b"\x93NUMPY", b"."
 PICKLES = tuple(bytes([0x80, protocol]) for protocol in range(2, 6))

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from embaudit.errors import CorpusError
 from embaudit.stores.arrow_table import table_of_arrow
 from embaudit.stores.columns import listed
 from embaudit.stores.damage import reported
 from embaudit.stores.drawn import drawn_groups
 from embaudit.stores.place import AskedRows, StorePlace
 from embaudit.stores.table import BATCH_ROWS, StoreColumn, StoreKind, StoreTable
+from embaudit.words.errors import CorpusError
 
 SUFFIXES = (".parquet", ".pq")
 MAGIC = b"PAR1"

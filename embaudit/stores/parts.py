@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from embaudit.errors import UsageError
-from embaudit.sentences import first_of
 from embaudit.stores.place import SeveralParts
-from embaudit.suggest import hint
+from embaudit.words.errors import UsageError
+from embaudit.words.sentences import first_of
+from embaudit.words.suggest import hint
 
 LISTED = 12
 

@@ -7,11 +7,11 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from embaudit.errors import CorpusError, UsageError
 from embaudit.stores.arrays import table_of_object
 from embaudit.stores.damage import FETCH, reported
 from embaudit.stores.place import AskedRows, StorePlace
 from embaudit.stores.table import StoreKind, StoreTable
+from embaudit.words.errors import CorpusError, UsageError
 
 SUFFIXES = (".pkl", ".pickle")
 CONVERT = (

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from embaudit.errors import CorpusError, UsageError
-from embaudit.masking import without_credentials
+from embaudit.words.errors import CorpusError, UsageError
+from embaudit.words.masking import without_credentials
 
 HEAD_BYTES = 64
 GZIP = b"\x1f\x8b"

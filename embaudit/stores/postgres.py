@@ -9,8 +9,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from embaudit.errors import CorpusError, one_line
-from embaudit.masking import keep_credentials
 from embaudit.stores.extras import needed
 from embaudit.stores.nested import column_of
 from embaudit.stores.place import AskedRows, StorePlace
@@ -18,6 +16,8 @@ from embaudit.stores.postgres_search import search_of_table
 from embaudit.stores.sql import SqlTable, is_query, quoted, source_of
 from embaudit.stores.store import Metric
 from embaudit.stores.table import BATCH_ROWS, LOOKED_AT, StoreColumn, StoreKind, StoreTable, Values
+from embaudit.words.errors import CorpusError, one_line
+from embaudit.words.masking import keep_credentials
 
 SCHEMES = ("postgresql", "postgres")
 NUMBERS = {"vector": "float32", "halfvec": "float16", "sparsevec": "float32"}

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from embaudit.errors import UsageError
 from embaudit.stores.search import Dial, Hits, OpenSearch, SearchedColumns, Settings, StoreSearch, Where
 from embaudit.stores.sql import quoted
 from embaudit.stores.store import Metric
+from embaudit.words.errors import UsageError
 
 TYPES = ("vector", "halfvec", "sparsevec")
 OPERATORS: Mapping[Metric, str] = {"cosine": "<=>", "l2": "<->", "dot": "<#>"}

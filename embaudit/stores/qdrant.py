@@ -20,8 +20,6 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from embaudit.errors import CorpusError, UsageError, one_line
-from embaudit.masking import keep_secret
 from embaudit.stores.copies import copied, read_only
 from embaudit.stores.extras import needed
 from embaudit.stores.nested import Record, at, table_of_records
@@ -32,6 +30,8 @@ from embaudit.stores.qdrant_search import search_of_client, search_of_rows
 from embaudit.stores.servers import address_of, answers, counted, patiently, quiet, without_user
 from embaudit.stores.store import Metric
 from embaudit.stores.table import StoreColumn, StoreKind, StoreTable, Values
+from embaudit.words.errors import CorpusError, UsageError, one_line
+from embaudit.words.masking import keep_secret
 
 META, FOLDER, FILE, OLD = "meta.json", "collection", "storage.sqlite", "storage.dbm"
 KEY = "QDRANT_API_KEY"

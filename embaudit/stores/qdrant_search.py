@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from embaudit.errors import CorpusError, UsageError
 from embaudit.stores.extras import needed
 from embaudit.stores.nested import Record, at, batched
 from embaudit.stores.search import Dial, Hits, OpenSearch, SearchedColumns, Settings, StoreSearch, Where
 from embaudit.stores.servers import quiet
 from embaudit.stores.store import Metric
+from embaudit.words.errors import CorpusError, UsageError
 
 EF, EXACT = "hnsw_ef", {"exact": 1}
 FIELD, VECTOR = "payload.", "vector"

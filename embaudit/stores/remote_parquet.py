@@ -12,12 +12,12 @@ from typing import Any
 from embaudit.corpora.catalog import CorpusSpec
 from embaudit.corpora.hub import locate
 from embaudit.corpora.hub_reference import HUB, HubRef
-from embaudit.errors import CorpusError, EmbauditError, UsageError, one_line
-from embaudit.masking import keep_credentials
 from embaudit.stores.copies import changed
 from embaudit.stores.parquet import SUFFIXES, ParquetPart, table_of_parts
 from embaudit.stores.place import AskedRows, StorePlace
 from embaudit.stores.table import StoreKind, StoreTable, Values
+from embaudit.words.errors import CorpusError, EmbauditError, UsageError, one_line
+from embaudit.words.masking import keep_credentials
 
 # By scheme: what fsspec reads it with.
 PACKAGES = {

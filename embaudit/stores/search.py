@@ -8,9 +8,9 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 
-from embaudit.errors import UsageError
 from embaudit.stores.store import Metric
 from embaudit.stores.table import StoreColumn
+from embaudit.words.errors import UsageError
 
 # What a query may set, by the name that its client uses.
 Settings: TypeAlias = Mapping[str, int]

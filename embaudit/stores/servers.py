@@ -15,11 +15,11 @@ from functools import lru_cache
 from typing import Any, TypeVar
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from embaudit.errors import CorpusError, UsageError, one_line
-from embaudit.masking import keep_credentials, keep_secret, without_credentials
 from embaudit.stores.copies import changed
 from embaudit.stores.place import StorePlace
 from embaudit.stores.table import Values
+from embaudit.words.errors import CorpusError, UsageError, one_line
+from embaudit.words.masking import keep_credentials, keep_secret, without_credentials
 
 Answer = TypeVar("Answer")
 WEB = ("http", "https")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from embaudit.errors import UsageError
 from embaudit.stores.parts import NoSuchPart
 from embaudit.stores.place import SeveralParts
-from embaudit.suggest import hint
+from embaudit.words.errors import UsageError
+from embaudit.words.suggest import hint
 
 QUERIES = ("select ", "with ", "select\n", "with\n")
 

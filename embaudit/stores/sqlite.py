@@ -10,7 +10,6 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from embaudit.errors import CorpusError, EmptyStore, UsageError
 from embaudit.stores.columns import IDS, is_vector
 from embaudit.stores.copies import copied, read_only
 from embaudit.stores.extras import needed
@@ -19,6 +18,7 @@ from embaudit.stores.place import AskedRows, StorePlace
 from embaudit.stores.sql import SqlTable, is_query, quoted, source_of
 from embaudit.stores.store import Metric
 from embaudit.stores.table import BATCH_ROWS, LOOKED_AT, StoreColumn, StoreKind, StoreTable, Values
+from embaudit.words.errors import CorpusError, EmptyStore, UsageError
 
 MAGIC = b"SQLite format 3\0"
 VEC0 = re.compile(r"using\s+vec0\b", re.IGNORECASE)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from embaudit.errors import UsageError
+from embaudit.words.errors import UsageError
 
 # A brace behind a backslash is a brace.
 FIELD = re.compile(r"(?<!\\)\{([^{}]*)\}")

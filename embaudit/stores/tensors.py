@@ -5,11 +5,11 @@ from __future__ import annotations
 import pickle
 from typing import Any
 
-from embaudit.errors import CorpusError, UsageError, one_line
 from embaudit.stores.arrays import table_of_arrays, table_of_object
 from embaudit.stores.damage import FETCH, reported
 from embaudit.stores.place import AskedRows, StorePlace
 from embaudit.stores.table import StoreKind, StoreTable
+from embaudit.words.errors import CorpusError, UsageError, one_line
 
 TORCH = (".pt", ".pth")
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from embaudit.errors import UsageError
 from embaudit.stores.byte_numbers import FRACTIONS, numbers_of_bytes
 from embaudit.stores.packed import form_of
+from embaudit.words.errors import UsageError
 
 # pgvector's: {index:value,…}/dimensions, indices from 1.
 SPARSE = re.compile(r"\s*\{([^{}]*)\}/(\d+)\s*")

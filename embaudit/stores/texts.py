@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from embaudit.corpora.openers import local_file, reading
-from embaudit.errors import CorpusError, UsageError
 from embaudit.stores.columns import IDS, TEXTS
 from embaudit.stores.kinds import kind_of
 from embaudit.stores.nested import listed
 from embaudit.stores.place import AskedRows, StorePlace
 from embaudit.stores.table import StoreColumn, StoreTable, Values
+from embaudit.words.errors import CorpusError, UsageError
 
 TEXT = "text"
 ALSO_TEXTS = (*TEXTS, "query", "question", "input")

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from embaudit.errors import CorpusError, EmbauditError, UsageError
-from embaudit.sentences import listing
 from embaudit.stores.kinds import kind_of, store_kinds
 from embaudit.stores.place import StorePlace
 from embaudit.stores.table import StoreKind
+from embaudit.words.errors import CorpusError, EmbauditError, UsageError
+from embaudit.words.sentences import listing
 
 # Of a folder: files that are looked at, and that are named.
 MOST_FILES, NAMED = 200, 4

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from embaudit.corpora.openers import local_file, reading
-from embaudit.errors import CorpusError
 from embaudit.stores.nested import Record, table_of_records
 from embaudit.stores.place import AskedRows, StorePlace
 from embaudit.stores.table import StoreKind, StoreTable
+from embaudit.words.errors import CorpusError
 
 SUFFIXES = (".vec", ".txt", ".w2v", ".word2vec", ".glove")
 FEWEST, START_BYTES = 8, 1 << 16

@@ -11,14 +11,14 @@ from typing import TypeVar
 import duckdb
 from tenacity import RetryError, Retrying, retry_if_exception, stop_after_delay, wait_exponential
 
-from embaudit.address import Lake, Warehouse, warehouse_at
-from embaudit.errors import WarehouseError
-from embaudit.files import temporary_folder
-from embaudit.processors import threads_of_duckdb
+from embaudit.system.address import Lake, Warehouse, warehouse_at
+from embaudit.system.files import temporary_folder
+from embaudit.system.processors import threads_of_duckdb
 from embaudit.warehouse.connect_lake import connect_memory, open_lake_reader, open_lake_source, open_lake_writer
 from embaudit.warehouse.explain import interruptible, no_warehouse, translate_errors
 from embaudit.warehouse.lake import DATABASE
 from embaudit.warehouse.migrate import migrate, require_known_version
+from embaudit.words.errors import WarehouseError
 
 # Enough for twelve million rows in one transaction; the rest spills to disk next to the warehouse.
 WRITER_MEMORY = "1GB"

@@ -13,12 +13,12 @@ from typing import TypeVar
 import duckdb
 from tenacity import RetryError, Retrying, retry_if_exception, retry_if_result, wait_random_exponential
 
-from embaudit.address import Lake
-from embaudit.errors import WarehouseError
-from embaudit.processors import threads_of_duckdb
+from embaudit.system.address import Lake
+from embaudit.system.processors import threads_of_duckdb
 from embaudit.warehouse.explain import interruptible, translate_errors
 from embaudit.warehouse.lake import attach, is_unreachable, load_extensions, make_writer_row, release_at_end, try_lock
 from embaudit.warehouse.migrate import migrate, require_known_version
+from embaudit.words.errors import WarehouseError
 
 MAX_PAUSE_SECONDS = 2.0
 T = TypeVar("T")

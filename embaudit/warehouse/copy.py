@@ -8,7 +8,7 @@ from pathlib import Path
 
 import duckdb
 
-from embaudit.processors import threads_of_duckdb
+from embaudit.system.processors import threads_of_duckdb
 from embaudit.warehouse.explain import translate_errors
 from embaudit.warehouse.migrate import migrate
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from embaudit.address import Warehouse
-from embaudit.errors import WarehouseError
-from embaudit.table import DeclaredTable
-from embaudit.tables import TABLES
+from embaudit.declared.table import DeclaredTable
+from embaudit.system.address import Warehouse
+from embaudit.warehouse.tables import TABLES
+from embaudit.words.errors import WarehouseError
 
 if TYPE_CHECKING:
     import duckdb

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
-from embaudit.tables import TABLES
 from embaudit.warehouse.lake import is_lake, literal
 from embaudit.warehouse.meanings import meanings_of_columns, meanings_of_tables, written
+from embaudit.warehouse.tables import TABLES
 from embaudit.warehouse.transaction import transaction
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import duckdb
 
-from embaudit.address import Lake, Warehouse
-from embaudit.errors import StorageError, WarehouseError
+from embaudit.system.address import Lake, Warehouse
 from embaudit.warehouse.lake import is_unreachable
+from embaudit.words.errors import StorageError, WarehouseError
 
 # DuckDB has no error classes for these; the phrases are from duckdb 1.5.5.
 DISK_SIGNS = ("No space left", "Disk quota", "ould not write", "File too large", "max_temp_directory_size")

@@ -15,14 +15,14 @@ from typing import Literal
 
 import duckdb
 
-from embaudit.address import Lake, Warehouse, warehouse_at
-from embaudit.errors import StorageError, UsageError, WarehouseError
-from embaudit.tables import TABLES
+from embaudit.system.address import Lake, Warehouse, warehouse_at
 from embaudit.warehouse.connect import WRITER, open_source
 from embaudit.warehouse.copy import copy_tables, create_file, tables_of
 from embaudit.warehouse.explain import DISK_SIGNS
 from embaudit.warehouse.lake import WRITER_TABLE
 from embaudit.warehouse.swap import CURRENT, VERSION_PREFIX, abandoned, new_file, new_version, one_at_a_time
+from embaudit.warehouse.tables import TABLES
+from embaudit.words.errors import StorageError, UsageError, WarehouseError
 
 Form = Literal["duckdb", "parquet"]
 FILE_ENDINGS = {".duckdb", ".db", ".ddb"}

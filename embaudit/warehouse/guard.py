@@ -14,7 +14,7 @@ from typing import Any
 
 import duckdb
 
-from embaudit.errors import WarehouseError
+from embaudit.words.errors import WarehouseError
 
 HARMLESS = {
     *("generate_series", "json_each", "json_tree", "pragma_table_info", "range", "repeat", "unnest"),

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 
-from embaudit.tables import TABLES
+from embaudit.warehouse.tables import TABLES
 
 # `PRIMARY KEY (a, b)` as the last element of a table, after the comma and comments of the previous column.
 TABLE_KEY = re.compile(r",(?P<between>(?:\s|--[^\n]*\n)*)PRIMARY KEY\s*\((?P<columns>[^)]*)\)")

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import duckdb
 
-from embaudit.address import Lake
-from embaudit.errors import WarehouseError
+from embaudit.system.address import Lake
+from embaudit.words.errors import WarehouseError
 
 EXTENSIONS = ("postgres_scanner", "ducklake")
 # The attached catalog's name in DuckDB, used for unqualified table names.

@@ -14,7 +14,7 @@ from functools import cache
 from importlib.resources import files
 from itertools import takewhile
 
-from embaudit.tables import TABLES
+from embaudit.warehouse.tables import TABLES
 
 READS = re.compile(r"\b(?:FROM|JOIN)\s+(\w+)")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import duckdb
 
-from embaudit.errors import CheckFailed, UsageError
+from embaudit.words.errors import CheckFailed, UsageError
 
 LATEST = "latest"
 LIST_THEM = "List what it has: embaudit list audits, or embaudit list checkpoints"

@@ -7,14 +7,14 @@ from datetime import UTC, datetime, timedelta
 
 import duckdb
 
-from embaudit.address import Warehouse, warehouse_at
-from embaudit.errors import UsageError
-from embaudit.tables import TABLES
+from embaudit.system.address import Warehouse, warehouse_at
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.migrate import upgrade_step
 from embaudit.warehouse.publish import run_write
+from embaudit.warehouse.tables import TABLES
 from embaudit.warehouse.transaction import transaction
 from embaudit.warehouse.write import replace_rows
+from embaudit.words.errors import UsageError
 
 DETAIL_TABLES = tuple(table.name for table in TABLES.values() if table.is_detail)
 

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 from duckdb import StatementType
 
-from embaudit.address import Warehouse, warehouse_at
-from embaudit.errors import UsageError, WarehouseError
 from embaudit.measures import MEASURES
-from embaudit.suggest import did_you_mean
+from embaudit.system.address import Warehouse, warehouse_at
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.guard import require_inside
 from embaudit.warehouse.lake import is_lake
 from embaudit.warehouse.migrate import upgrade_step
+from embaudit.words.errors import UsageError, WarehouseError
+from embaudit.words.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from pandas import DataFrame

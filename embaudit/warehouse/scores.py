@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 
 import duckdb
 
-from embaudit.address import Warehouse
-from embaudit.errors import StorageError, WarehouseError
-from embaudit.scores import Score
+from embaudit.corpora.scores import Score
+from embaudit.system.address import Warehouse
 from embaudit.warehouse.publish import run_write
 from embaudit.warehouse.transaction import transaction
 from embaudit.warehouse.write import replace_rows
+from embaudit.words.errors import StorageError, WarehouseError
 
 KEYS = ("checkpoint", "revision", "task", "split", "subset")
 COLUMNS = (*KEYS, "score", "metric", "origin")

@@ -6,8 +6,8 @@ from typing import Any
 
 import duckdb
 
-from embaudit.errors import UsageError
-from embaudit.screening.tokens import SEVERITIES, SevereToken, Severity, TokenList
+from embaudit.remedies.screening.tokens import SEVERITIES, SevereToken, Severity, TokenList
+from embaudit.words.errors import UsageError
 
 
 def severe_tokens(connection: duckdb.DuckDBPyConnection, audit_id: str, severity: Severity) -> TokenList:

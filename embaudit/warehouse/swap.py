@@ -11,8 +11,8 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from embaudit.errors import StorageError
-from embaudit.files import move_into_place, replace_atomically, temporary_folder
+from embaudit.system.files import move_into_place, replace_atomically, temporary_folder
+from embaudit.words.errors import StorageError
 
 CURRENT = "current"
 VERSION_PREFIX = "export-"

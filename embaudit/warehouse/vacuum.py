@@ -13,12 +13,12 @@ from pathlib import Path
 
 import duckdb
 
-from embaudit.address import Lake, Warehouse, warehouse_at
-from embaudit.errors import StorageError
-from embaudit.files import move_into_place, temporary_folder
+from embaudit.system.address import Lake, Warehouse, warehouse_at
+from embaudit.system.files import move_into_place, temporary_folder
 from embaudit.warehouse.connect import WRITER, open_reader, open_writer
 from embaudit.warehouse.copy import copy_tables, create_file
 from embaudit.warehouse.lake import DATABASE
+from embaudit.words.errors import StorageError
 
 # Rewriting a file to save less is not worth it.
 MIN_SHARE_FREED = 0.1

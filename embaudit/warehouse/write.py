@@ -16,14 +16,14 @@ from typing import Any
 
 import duckdb
 
-from embaudit.errors import StorageError, WarehouseError
-from embaudit.masking import masked_output
-from embaudit.staging.files import scheme_of, store_of
-from embaudit.table import DeclaredTable
-from embaudit.tables import TABLES
+from embaudit.declared.table import DeclaredTable
+from embaudit.steps.staging.files import scheme_of, store_of
 from embaudit.warehouse.explain import explain
 from embaudit.warehouse.keys import primary_keys
 from embaudit.warehouse.lake import is_conflict, is_lake, is_unreachable
+from embaudit.warehouse.tables import TABLES
+from embaudit.words.errors import StorageError, WarehouseError
+from embaudit.words.masking import masked_output
 
 # Folders named name=value are not partitions: the file has all columns.
 STAGED = "read_parquet(?, hive_partitioning = false)"

@@ -8,7 +8,7 @@ from pathlib import Path
 from safetensors import SafetensorError, safe_open
 
 from embaudit.checkpoint.files import weight_files
-from embaudit.errors import CheckpointError, one_line
+from embaudit.words.errors import CheckpointError, one_line
 
 # A folder with any of these holds a checkpoint, or will when copying is done.
 SIGNS = ("config.json", "modules.json", "tokenizer.json", "*.safetensors", "*.safetensors.index.json", "*.bin")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from embaudit.errors import EXIT_TRIPPED, EXIT_USAGE, ProblemFound
+from embaudit.words.errors import EXIT_TRIPPED, EXIT_USAGE, ProblemFound
 
 # Who calls: the run itself (its `notify`), or an automation of the server, where the run cannot.
 Caller = Literal["the run", "an automation", "nobody"]

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from embaudit.tables.watch import DONE, Status
+from embaudit.warehouse.tables.watch import DONE, Status
 
 # Used if the revision is unknown: the folder could not be read, or the hub did not answer.
 NO_REVISION = ""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fnmatch import fnmatchcase
 
-from embaudit.errors import CheckpointError
-from embaudit.hub import Repository, list_models
+from embaudit.system.hub import Repository, list_models
 from embaudit.watch.watch_list import OrganisationEntry
+from embaudit.words.errors import CheckpointError
 
 
 def current_commit(name: str, revision: str | None) -> str:

@@ -14,12 +14,12 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from embaudit.checkpoint import LoadOptions, load_checkpoint
-from embaudit.comparisons.parity.apart import is_apart, is_rounding
-from embaudit.comparisons.parity.compare import compare_kind
-from embaudit.comparisons.passport.file import read_passport
-from embaudit.comparisons.passport.passport import Passport
 from embaudit.measures.quality.material import sample_material
-from embaudit.tables.watch import IndexVerdict
+from embaudit.questions.parity.apart import is_apart, is_rounding
+from embaudit.questions.parity.compare import compare_kind
+from embaudit.questions.passport.file import read_passport
+from embaudit.questions.passport.passport import Passport
+from embaudit.warehouse.tables.watch import IndexVerdict
 
 OTHER_VECTORS: Literal["other vectors"] = "other vectors"
 
@@ -85,9 +85,9 @@ def switch_revisions(old: str, new: str, options: LoadOptions) -> IndexChange:
         EmbauditError: if one of them cannot be loaded, or a vector is not finite.
     """
     # It imports torch.
-    from embaudit.comparisons.switch.encode import SearchTexts
-    from embaudit.comparisons.switch.switch import switch_functions
-    from embaudit.functions.checkpoint import CheckpointFunction
+    from embaudit.embedders.checkpoint import CheckpointFunction
+    from embaudit.questions.switch.encode import SearchTexts
+    from embaudit.questions.switch.switch import switch_functions
 
     material = sample_material()
     report = switch_functions(

@@ -18,13 +18,11 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from embaudit.errors import CorpusError, EmbauditError, EmptyStore
-from embaudit.keys import content_key
-from embaudit.masking import masked
 from embaudit.stores.opened import open_store
 from embaudit.stores.place import SeveralFit
 from embaudit.stores.store import Store
-from embaudit.tables.index_check import CheckVerdict
+from embaudit.system.keys import content_key
+from embaudit.warehouse.tables.index_check import CheckVerdict
 from embaudit.watch.index_function import HeldAgainst, open_held
 from embaudit.watch.index_golden import ask_golden, said_of_golden
 from embaudit.watch.index_look import IndexNow, LookedAt
@@ -34,6 +32,8 @@ from embaudit.watch.index_said import said_of_another, said_of_failure, said_of_
 from embaudit.watch.index_seen import FOLDER, SeenIndex, keep_seen, read_seen
 from embaudit.watch.index_whole import ROWS_LOST, WHOLE, LastLook, is_gone, problem_of, rows_lost
 from embaudit.watch.watch_list import IndexEntry
+from embaudit.words.errors import CorpusError, EmbauditError, EmptyStore
+from embaudit.words.masking import masked
 
 LOOK = "Look whether it was moved, or what deleted it."
 # (key of the check that found it first, name of the finding) of what somebody accepted.
@@ -291,7 +291,7 @@ def _opened(entry: IndexEntry, held: HeldAgainst) -> Store:
     try:
         return open_store(entry.store, entry.asked_rows)
     except SeveralFit:
-        from embaudit.comparisons.stored.report import dimension_of
+        from embaudit.questions.vectors.report import dimension_of
 
         return open_store(entry.store, replace(entry.asked_rows, dimension=dimension_of(held.function)))
 

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from embaudit.comparisons.passport.file import read_passport
-from embaudit.comparisons.passport.passport import Passport
-from embaudit.comparisons.passport.verify import verify_with
-from embaudit.functions.function import EmbeddingFunction
-from embaudit.functions.opened import AskedAs, is_checkpoint, is_endpoint, open_function
+from embaudit.embedders.function import EmbeddingFunction
+from embaudit.embedders.opened import AskedAs, is_checkpoint, is_endpoint, open_function
+from embaudit.questions.passport.file import read_passport
+from embaudit.questions.passport.passport import Passport
+from embaudit.questions.passport.verify import verify_with
 from embaudit.watch.served import id_of_passport, passport_of_endpoint
 from embaudit.watch.watch_list import IndexEntry
 

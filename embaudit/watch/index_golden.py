@@ -10,11 +10,11 @@ from typing import Any
 from pydantic import BaseModel
 
 from embaudit.corpora.golden import read_golden
-from embaudit.functions.function import EmbeddingFunction
-from embaudit.intervals import exact_share
-from embaudit.shown import cut, quoted
+from embaudit.embedders.function import EmbeddingFunction
+from embaudit.statistics.intervals import exact_share
 from embaudit.stores.opened import open_store
 from embaudit.watch.watch_list import IndexEntry
+from embaudit.words.shown import cut, quoted
 
 GOLDEN = "golden"
 # Queries that a sentence names.
@@ -76,8 +76,8 @@ def ask_golden(
     Raises:
         EmbauditError: if the file or the store cannot be read.
     """
-    from embaudit.comparisons.why.report import look_into
-    from embaudit.comparisons.why.verdict import ShownResults, heading_of
+    from embaudit.questions.why.report import look_into
+    from embaudit.questions.why.verdict import ShownResults, heading_of
 
     assert entry.golden is not None
     asked = entry.asked_rows

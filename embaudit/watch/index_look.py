@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from embaudit.finding import Finding
-from embaudit.shown import cut, visible
+from embaudit.declared.finding import Finding
 from embaudit.stores.opened import embedding
 from embaudit.stores.store import Store
 from embaudit.watch.index_function import HeldAgainst
 from embaudit.watch.index_rows import ROW_NUMBER, RowMarks, only
 from embaudit.watch.index_seen import KnownRow
+from embaudit.words.shown import cut, visible
 
 if TYPE_CHECKING:
     from embaudit.checkpoint import TextKind
-    from embaudit.comparisons.stored.report import StoredReport
+    from embaudit.questions.vectors.report import StoredReport
 
 # The finding of rows that are not the function's.
 FOREIGN = "other_vectors"
@@ -105,7 +105,7 @@ class IndexNow:
         Args:
             what: these are, as in "of 20 rows added".
         """
-        from embaudit.comparisons.stored.report import look_at
+        from embaudit.questions.vectors.report import look_at
 
         part = only(self.store, chosen, self.marks)
         report = look_at(

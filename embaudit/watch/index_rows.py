@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from embaudit.comparisons.stored.row_hash import GOLDEN, hash_rows, hash_values, mixed
+from embaudit.questions.vectors.row_hash import GOLDEN, hash_rows, hash_values, mixed
 from embaudit.stores.copies import changed
 from embaudit.stores.store import RowBatch, Store
 

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from shlex import quote
 
-from embaudit.errors import EmbauditError
-from embaudit.masking import masked, without_credentials
 from embaudit.watch.index_function import InForce
 from embaudit.watch.index_look import LookedAt
 from embaudit.watch.index_rows import WhatIsNew
 from embaudit.watch.index_whole import EMPTY, GONE, ROWS_LOST, UNREAD
 from embaudit.watch.watch_list import IndexEntry
+from embaudit.words.errors import EmbauditError
+from embaudit.words.masking import masked, without_credentials
 
 # What ends a problem of the whole index.
 UNTIL = {

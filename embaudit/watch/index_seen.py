@@ -14,10 +14,10 @@ from zipfile import BadZipFile
 import numpy as np
 from pydantic import BaseModel, ValidationError
 
-from embaudit.errors import StorageError, one_line
-from embaudit.files import replace_atomically
+from embaudit.system.files import replace_atomically
 from embaudit.watch.index_golden import GoldenNight
 from embaudit.watch.index_rows import SeenRows
+from embaudit.words.errors import StorageError, one_line
 
 FOLDER = "indexes"
 # Another form of the file, or other hashes, are a first look again.

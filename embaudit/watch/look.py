@@ -10,13 +10,13 @@ from pydantic import BaseModel, ConfigDict
 
 from embaudit.checkpoint import resolve
 from embaudit.checkpoint.load import describe
-from embaudit.errors import CheckpointError, EmbauditError, HubUnreachable
-from embaudit.request import AuditSettings
-from embaudit.tables.watch import DONE, Status
+from embaudit.questions.audit import AuditSettings
+from embaudit.warehouse.tables.watch import DONE, Status
 from embaudit.watch.folders import checkpoint_folders, fingerprint, require_whole_weights
 from embaudit.watch.history import NO_REVISION, History, WatchedRevision
 from embaudit.watch.hub import current_commit
 from embaudit.watch.watch_list import OrganisationEntry, WatchList
+from embaudit.words.errors import CheckpointError, EmbauditError, HubUnreachable
 
 BASELINE = "the settings have changed: a new baseline, not compared"
 

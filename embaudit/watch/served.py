@@ -17,18 +17,18 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from embaudit.comparisons.parity.apart import is_apart
-from embaudit.comparisons.parity.parity import ParityReport, Verdict, compare_with
-from embaudit.comparisons.passport.file import read_passport, write_passport
-from embaudit.comparisons.passport.make import make_passport
-from embaudit.comparisons.passport.passport import Passport, checksum_of
-from embaudit.comparisons.passport.verify import verify_with
-from embaudit.errors import EmbauditError
-from embaudit.functions.function import EmbeddingFunction
-from embaudit.functions.opened import AskedAs, open_both, open_function
-from embaudit.keys import content_key
+from embaudit.embedders.function import EmbeddingFunction
+from embaudit.embedders.opened import AskedAs, open_both, open_function
 from embaudit.measures.quality.material import Material
+from embaudit.questions.parity.apart import is_apart
+from embaudit.questions.parity.parity import ParityReport, Verdict, compare_with
+from embaudit.questions.passport.file import read_passport, write_passport
+from embaudit.questions.passport.make import make_passport
+from embaudit.questions.passport.passport import Passport, checksum_of
+from embaudit.questions.passport.verify import verify_with
+from embaudit.system.keys import content_key
 from embaudit.watch.watch_list import EndpointEntry
+from embaudit.words.errors import EmbauditError
 
 FIRST_SEEN: Literal["first seen"] = "first seen"
 PASSPORTS = "endpoints"

@@ -35,14 +35,14 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from embaudit.errors import UsageError
-from embaudit.functions.endpoint.client import KEY_VARIABLE
-from embaudit.functions.endpoint.recognise import is_address, is_loopback
-from embaudit.masking import has_credentials, keep_credentials, masked, without_credentials
-from embaudit.profile import load_profile
-from embaudit.request import AuditSettings
+from embaudit.embedders.endpoint.client import KEY_VARIABLE
+from embaudit.embedders.endpoint.recognise import is_address, is_loopback
+from embaudit.measures.profile import load_profile
+from embaudit.questions.audit import AuditSettings
 from embaudit.stores.place import AskedRows, StorePlace
-from embaudit.toml import read_toml
+from embaudit.system.toml import read_toml
+from embaudit.words.errors import UsageError
+from embaudit.words.masking import has_credentials, keep_credentials, masked, without_credentials
 
 KINDS = ("hub", "organisation", "folder", "endpoint", "index")
 Api = Literal["openai", "tei", "ollama", "azure", "cohere", "voyage", "jina", "gemini"]

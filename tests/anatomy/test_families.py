@@ -18,10 +18,10 @@ from tiny_families import HEADS, IDS, KV_HEADS, TINY, N, build, representatives_
 from torch import nn
 from transformers.pytorch_utils import Conv1D
 
-from embaudit.anatomy import Anatomy, LayerState, anatomy_of, require_fit, watching
-from embaudit.anatomy.families import FAMILIES
-from embaudit.anatomy.family import Part
-from embaudit.anatomy.watch import what_to_ask
+from embaudit.checkpoint.anatomy import Anatomy, LayerState, anatomy_of, require_fit, watching
+from embaudit.checkpoint.anatomy.families import FAMILIES
+from embaudit.checkpoint.anatomy.family import Part
+from embaudit.checkpoint.anatomy.watch import what_to_ask
 
 EXACT = 1e-5
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "families.md"

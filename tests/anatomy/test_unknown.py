@@ -12,10 +12,10 @@ from tiny import tiny_bert
 from tiny_families import build
 from torch import nn
 
-from embaudit.anatomy import anatomy_of
-from embaudit.anatomy.families import FAMILIES
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
-from embaudit.errors import NotMeasurable
+from embaudit.checkpoint.anatomy import anatomy_of
+from embaudit.checkpoint.anatomy.families import FAMILIES
+from embaudit.words.errors import NotMeasurable
 
 SIZES = {"vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 24}
 FUNNEL = {"vocab_size": 50, "d_model": 16, "n_head": 4, "d_head": 4, "d_inner": 24, "block_sizes": [1, 1]}
@@ -41,7 +41,7 @@ def test_an_unknown_architecture_names_itself_and_what_is_known(kind: str, build
             assert known in error.value.happened
     assert error.value.happened.count("gpt_neox") == 1
     assert "unaffected" in error.value.kept
-    assert "embaudit/anatomy/families" in error.value.next_step
+    assert "embaudit/checkpoint/anatomy/families" in error.value.next_step
 
 
 def replaced_module(model: Any) -> str:

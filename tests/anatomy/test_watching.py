@@ -12,9 +12,9 @@ import torch
 from tiny_families import IDS, build
 from torch import nn
 
-from embaudit.anatomy import Anatomy, LayerState, Projection, anatomy_of, require_fit, watching
 from embaudit.checkpoint import Checkpoint
-from embaudit.errors import NotMeasurable
+from embaudit.checkpoint.anatomy import Anatomy, LayerState, Projection, anatomy_of, require_fit, watching
+from embaudit.words.errors import NotMeasurable
 
 
 def ignore(state: LayerState) -> None:

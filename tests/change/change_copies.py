@@ -19,8 +19,8 @@ from tiny_models import build, declare, load, pooling
 
 from embaudit.checkpoint import LoadOptions
 from embaudit.checkpoint.load import load_from_files
-from embaudit.comparisons.change.change import ChangeReport, Ran, change_report
 from embaudit.measures.quality.material import Material, ScoredPairs
+from embaudit.questions.change.change import ChangeReport, Ran, change_report
 
 Tensors = dict[str, torch.Tensor]
 TensorChange = Callable[[Tensors], object]

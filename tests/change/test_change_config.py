@@ -12,10 +12,10 @@ from change_copies import FolderChange, compared, copy_of, jittered, json_file
 from some_rows import mostly_slow
 from tiny_models import build, declare, load, pooling
 
-from embaudit.comparisons.change.declared import compare_configs
-from embaudit.comparisons.parity.parity import compare_with
-from embaudit.functions.checkpoint import CheckpointFunction
+from embaudit.embedders.checkpoint import CheckpointFunction
 from embaudit.measures.quality.material import Material
+from embaudit.questions.change.declared import compare_configs
+from embaudit.questions.parity.parity import compare_with
 
 
 def without(*names: str) -> FolderChange:

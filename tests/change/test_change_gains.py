@@ -10,12 +10,12 @@ import pytest
 import scipy
 from some_rows import mostly_slow
 
-from embaudit.comparisons.change.cut_off import cut_off_findings, measure_cut_off
-from embaudit.comparisons.change.gains import Beside, gain_findings
 from embaudit.measures.quality.material import ScoredPairs
 from embaudit.measures.quality.measured import MeasuredPairs
 from embaudit.measures.quality.passes import SERVED, Pass
 from embaudit.measures.quality.scores import PairScorer
+from embaudit.questions.change.cut_off import cut_off_findings, measure_cut_off
+from embaudit.questions.change.gains import Beside, gain_findings
 
 MANY, FEW = 500, 15
 

@@ -18,9 +18,9 @@ from change_copies import (
 from some_rows import mostly_slow
 from tiny_models import declare, dense, load, pooling
 
-from embaudit.comparisons.change.declared import compare_declared, declared_findings
-from embaudit.comparisons.change.tokens import compare_tokens, token_findings
 from embaudit.measures.integrity.sample_words import words
+from embaudit.questions.change.declared import compare_declared, declared_findings
+from embaudit.questions.change.tokens import compare_tokens, token_findings
 
 
 def case_kept(content: dict[str, Any]) -> None:

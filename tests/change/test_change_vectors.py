@@ -13,8 +13,8 @@ from tiny_models import declare, dense, load, pooling
 
 from embaudit.checkpoint import Encoder
 from embaudit.checkpoint.hard_texts import KINDS
-from embaudit.comparisons.change.gains import measure_beside, measure_tuned
-from embaudit.comparisons.change.vectors import compare_neighbours, compare_vectors, hard_vectors, overlap
+from embaudit.questions.change.gains import measure_beside, measure_tuned
+from embaudit.questions.change.vectors import compare_neighbours, compare_vectors, hard_vectors, overlap
 
 
 def cosine(one: list[float], two: list[float]) -> float:

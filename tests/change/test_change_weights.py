@@ -25,8 +25,9 @@ from some_rows import mostly_slow
 from tiny_models import build, declare, dense, load, pooling
 
 from embaudit.checkpoint import Checkpoint
-from embaudit.comparisons.change.rows import compare_rows
-from embaudit.comparisons.change.tensors import (
+from embaudit.declared.finding import Finding
+from embaudit.questions.change.rows import compare_rows
+from embaudit.questions.change.tensors import (
     SharedRows,
     block_of,
     by_block,
@@ -34,10 +35,9 @@ from embaudit.comparisons.change.tensors import (
     relative,
     shorter_format,
 )
-from embaudit.comparisons.change.tokens import compare_tokens
-from embaudit.comparisons.change.weight_findings import weight_findings
-from embaudit.comparisons.change.weights import compare_weights
-from embaudit.finding import Finding
+from embaudit.questions.change.tokens import compare_tokens
+from embaudit.questions.change.weight_findings import weight_findings
+from embaudit.questions.change.weights import compare_weights
 
 
 def found(tuned: Path, base: Path) -> list[Finding]:

@@ -19,10 +19,10 @@ from safetensors.torch import load_file, save_file
 from tiny import tiny_bert
 
 import embaudit
-from embaudit.checking import check as checking
-from embaudit.checking.check import check
 from embaudit.checkpoint import load_checkpoint
 from embaudit.measures.quality.material import Material, sample_material
+from embaudit.questions.check import check as checking
+from embaudit.questions.check.check import check
 
 
 def embaudit_here(*arguments: str) -> subprocess.CompletedProcess[str]:

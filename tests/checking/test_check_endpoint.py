@@ -19,12 +19,13 @@ from some_rows import mostly_slow
 import embaudit
 from benchmarks.serving.faults import faithful
 from benchmarks.serving.server import Refusal, Served, serving
-from embaudit.checking.check import CheckReport
-from embaudit.checking.page import check_page
-from embaudit.checking.served import check_served
 from embaudit.checkpoint import Checkpoint
-from embaudit.comparisons.served.limit import LONGEST, find_cut
-from embaudit.comparisons.served.quality import (
+from embaudit.declared.finding import Finding
+from embaudit.embedders.endpoint.recognise import open_endpoint
+from embaudit.measures.quality.material import Collection, Material, ScoredPairs, sample_material
+from embaudit.pages.terminal import print_page
+from embaudit.questions.blackbox.limit import LONGEST, find_cut
+from embaudit.questions.blackbox.quality import (
     DOCUMENTS,
     FAMILIES,
     FIRST_DOCUMENTS,
@@ -33,11 +34,10 @@ from embaudit.comparisons.served.quality import (
     Asking,
     served_quality,
 )
-from embaudit.errors import UsageError
-from embaudit.finding import Finding
-from embaudit.functions.endpoint.recognise import open_endpoint
-from embaudit.measures.quality.material import Collection, Material, ScoredPairs, sample_material
-from embaudit.page.terminal import print_page
+from embaudit.questions.check.check import CheckReport
+from embaudit.questions.check.page import check_page
+from embaudit.questions.check.served import check_served
+from embaudit.words.errors import UsageError
 
 Encode = Callable[[list[str]], np.ndarray]
 DIMENSION = 48

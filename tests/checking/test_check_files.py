@@ -21,16 +21,16 @@ from some_rows import mostly_slow
 from tiny import tiny_bert
 
 import embaudit
-from embaudit.checking.files_only import check_files
-from embaudit.checking.verdict import FILES_ONLY, verdict_of
 from embaudit.checkpoint import LoadOptions, load_checkpoint
 from embaudit.checkpoint import mapped as mapping
 from embaudit.checkpoint import model as loading
 from embaudit.checkpoint.load import load_from_files
 from embaudit.checkpoint.mapped import clean_mappings, giving_back, giving_back_meanwhile, was_read
-from embaudit.errors import UsageError
-from embaudit.finding import Finding
+from embaudit.declared.finding import Finding
 from embaudit.measures.integrity.integrity import integrity_findings
+from embaudit.questions.check.files_only import check_files
+from embaudit.questions.check.verdict import FILES_ONLY, verdict_of
+from embaudit.words.errors import UsageError
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "checkpoint"))
 from tiny_models import build, declare, dense, layer_norm, pooling

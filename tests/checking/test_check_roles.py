@@ -12,12 +12,12 @@ from role_clients import Client, opened
 from some_rows import mostly_slow
 from tiny import tiny_bert
 
-from embaudit.checking.check import CheckReport
-from embaudit.checking.served import check_served
 from embaudit.checkpoint import Checkpoint, LoadOptions, load_checkpoint
-from embaudit.comparisons.served.limit import find_cut, limit_findings
 from embaudit.measures.quality.material import sample_material
-from embaudit.page.html import render
+from embaudit.pages.html import render
+from embaudit.questions.blackbox.limit import find_cut, limit_findings
+from embaudit.questions.check.check import CheckReport
+from embaudit.questions.check.served import check_served
 
 
 @pytest.fixture(scope="module")

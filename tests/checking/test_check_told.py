@@ -13,14 +13,14 @@ from some_rows import mostly_slow
 from tiny import tiny_bert
 from told_in_full import assert_told
 
-from embaudit.checking.check import STOPPED, CheckReport, check, not_loadable
-from embaudit.checking.files_only import check_files
-from embaudit.checking.verdict import FILES_ONLY
 from embaudit.checkpoint import LoadOptions
-from embaudit.errors import CheckpointError
-from embaudit.finding import Finding, Level
+from embaudit.declared.finding import Finding, Level
 from embaudit.measures.quality.material import Collection, Material, ScoredPairs
-from embaudit.page.card import card_of
+from embaudit.pages.card import card_of
+from embaudit.questions.check.check import STOPPED, CheckReport, check, not_loadable
+from embaudit.questions.check.files_only import check_files
+from embaudit.questions.check.verdict import FILES_ONLY
+from embaudit.words.errors import CheckpointError
 
 OPTIONS = LoadOptions(device="cpu")
 WORDS = ("river", "long", "house", "old", "people", "walk", "water")

@@ -16,11 +16,11 @@ from tiny import tiny_bert
 from torch.nn.modules.module import register_module_forward_pre_hook
 from transformers import PreTrainedModel
 
-from embaudit.checking.check import PARTS, STOPPED, CheckReport, check
 from embaudit.checkpoint.model import forget_models
-from embaudit.errors import EXIT_USAGE
-from embaudit.finding import Finding, guarded
+from embaudit.declared.finding import Finding, guarded
 from embaudit.measures.quality.material import Material, sample_material
+from embaudit.questions.check.check import PARTS, STOPPED, CheckReport, check
+from embaudit.words.errors import EXIT_USAGE
 
 
 def few() -> Material:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from embaudit.checking.verdict import CAUSES, verdict_of, verdict_of_audit
-from embaudit.errors import UsageError
-from embaudit.finding import Finding, guarded
+from embaudit.declared.finding import Finding, guarded
+from embaudit.questions.check.verdict import CAUSES, verdict_of, verdict_of_audit
+from embaudit.words.errors import UsageError
 
 MEASURES = Path(__file__).parents[2] / "embaudit" / "measures"
 

@@ -16,7 +16,7 @@ from tiny_models import change_json, change_tensor, load, write_json
 
 from embaudit.checkpoint import Encoder, LoadOptions, resolve
 from embaudit.checkpoint.load import describe
-from embaudit.errors import CheckpointError, EmbauditError, MeasureError, UsageError
+from embaudit.words.errors import CheckpointError, EmbauditError, MeasureError, UsageError
 
 Change = Callable[[Path], object]
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tiny_models import FAMILIES, TEXTS, D, declare, dense, layer_norm, load, pooling
 
 from embaudit.checkpoint import Checkpoint, Encoder
-from embaudit.errors import MeasureError
+from embaudit.words.errors import MeasureError
 
 Copy = Callable[..., Path]
 # Shared fixtures are read only; a first example also pays for loading.

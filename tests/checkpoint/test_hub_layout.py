@@ -12,9 +12,9 @@ import pytest
 from model_hub import COMMIT, ModelHub, point_to, serving
 from tiny_models import TEXTS, load
 
-from embaudit import hub as hub_module
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint, resolve
-from embaudit.errors import CheckpointError
+from embaudit.system import hub as hub_module
+from embaudit.words.errors import CheckpointError
 
 NAME = "org/tiny-bert"
 OTHER_COMMIT = "f" * 40

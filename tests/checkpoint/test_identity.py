@@ -19,7 +19,7 @@ from embaudit.checkpoint import LoadOptions, resolve
 from embaudit.checkpoint.describe import describe_row
 from embaudit.checkpoint.files import TOKENIZER_SETTINGS, VOCABULARIES
 from embaudit.checkpoint.load import describe
-from embaudit.errors import CheckpointError, UsageError
+from embaudit.words.errors import CheckpointError, UsageError
 
 
 def identity(folder: Path, **options: object) -> dict[str, str]:

@@ -11,8 +11,8 @@ from tiny_models import build, declare, pooling
 from zoo import NORMALIZE
 
 from embaudit.api.loaded_model import save_model
-from embaudit.errors import CheckpointError
-from embaudit.request import AuditRequest
+from embaudit.questions.audit import AuditRequest
+from embaudit.words.errors import CheckpointError
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

@@ -11,7 +11,7 @@ from tiny_models import FAMILIES, POSITIONS, build, change_json, declare, load, 
 
 from embaudit.checkpoint import Encoder
 from embaudit.checkpoint.tokenizer import NO_LIMIT, special_tokens_around
-from embaudit.errors import CheckpointError, UsageError
+from embaudit.words.errors import CheckpointError, UsageError
 
 Copy = Callable[..., Path]
 LONG = "gold " * 700

@@ -17,7 +17,7 @@ from tiny_models import TEXTS, D, change_json, load, save_model, save_tokenizer
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
 from embaudit.checkpoint.load import choose_device, choose_dtype
 from embaudit.checkpoint.model import _refuse_unread_positions
-from embaudit.errors import CheckpointError
+from embaudit.words.errors import CheckpointError
 
 
 def test_two_loads_share_the_model(bert: Path) -> None:
@@ -48,7 +48,7 @@ def test_loading_prints_nothing(bert: Path, capfd: pytest.CaptureFixture[str]) -
 
 
 def test_a_failed_load_prints_nothing_either(bert: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    from embaudit.errors import CheckpointError
+    from embaudit.words.errors import CheckpointError
 
     change_json(bert / "config.json", num_hidden_layers=3, hidden_size=64)
     capfd.readouterr()

@@ -12,7 +12,7 @@ import torch
 from tiny import tiny_bert
 
 from embaudit.checkpoint.memory import in_halves
-from embaudit.errors import MeasureError, is_out_of_memory
+from embaudit.words.errors import MeasureError, is_out_of_memory
 
 # 4 096 texts in one batch take hundreds of megabytes more than there are; 16 at a time take less.
 LIMITED = """

@@ -11,8 +11,8 @@ import pytest
 from tiny import tiny_bert
 
 from embaudit.checkpoint import LoadOptions, load_checkpoint
-from embaudit.errors import CheckpointError
-from embaudit.functions.opened import open_function
+from embaudit.embedders.opened import open_function
+from embaudit.words.errors import CheckpointError
 
 CPU = LoadOptions(device="cpu")
 

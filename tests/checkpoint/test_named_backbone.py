@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from embaudit.checkpoint.backbone import named_backbone
-from embaudit.errors import CheckpointError, UsageError
+from embaudit.words.errors import CheckpointError, UsageError
 
 
 def folder(path: Path, card: str | None = None, name: str | None = None) -> Path:

@@ -13,7 +13,7 @@ from tiny_models import FAMILIES, TEXTS, D, build, change_json, declare, dense, 
 
 from embaudit.checkpoint import Encoder
 from embaudit.checkpoint.modules import POOLING_MODES
-from embaudit.errors import CheckpointError, UsageError
+from embaudit.words.errors import CheckpointError, UsageError
 
 Copy = Callable[..., Path]
 Reference = Callable[..., np.ndarray]

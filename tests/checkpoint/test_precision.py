@@ -19,7 +19,7 @@ from embaudit.checkpoint.precision import (
     product_seconds,
     widths_of,
 )
-from embaudit.errors import CheckpointError
+from embaudit.words.errors import CheckpointError
 
 
 class MadeUpMachine:

@@ -26,9 +26,9 @@ from embaudit.checkpoint.describe import describe_row
 from embaudit.checkpoint.load import describe
 from embaudit.checkpoint.modules import POOLING_MODES, SETTINGS
 from embaudit.checkpoint.prompts import Prompts, TextKind, choose_prompts, prompt_tokens
-from embaudit.errors import CheckpointError, UsageError
 from embaudit.measures.layers.layers import PooledBatch, measure_layers
 from embaudit.measures.sticky.insertion import OPERATORS, make_draw
+from embaudit.words.errors import CheckpointError, UsageError
 
 if TYPE_CHECKING:
     from real_tokenizers import LoadTokenizer

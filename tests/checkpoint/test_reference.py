@@ -12,7 +12,7 @@ import pytest
 from embaudit.checkpoint import Checkpoint, CheckpointRef, LoadOptions, load_checkpoint, resolve
 from embaudit.checkpoint import reference as reference_module
 from embaudit.checkpoint.reference import PACKAGED
-from embaudit.errors import EXIT_USAGE, CheckpointError
+from embaudit.words.errors import EXIT_USAGE, CheckpointError
 
 MINILM = "all-MiniLM-L6-v2"
 

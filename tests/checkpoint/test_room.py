@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 
 from embaudit.checkpoint import LoadOptions, load_checkpoint, room
 from embaudit.checkpoint.room import bytes_in_memory, free_memory
-from embaudit.errors import EXIT_USAGE, TooLittleMemory
+from embaudit.words.errors import EXIT_USAGE, TooLittleMemory
 
 sys.path.append(str(Path(__file__).resolve().parent.parent))
 from commands import run_here

@@ -17,7 +17,7 @@ from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint, model, ro
 from embaudit.checkpoint.model import forget_models
 from embaudit.checkpoint.room import bytes_in_memory
 from embaudit.checkpoint.streamed import is_in_files, units_of
-from embaudit.errors import TooLittleMemory
+from embaudit.words.errors import TooLittleMemory
 
 sys.path.append(str(Path(__file__).resolve().parent.parent))
 from commands import run_here

@@ -11,7 +11,7 @@ from older import transformers_5
 
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
 from embaudit.checkpoint.weighted import require_weights, weighted_vectors
-from embaudit.errors import NotMeasurable
+from embaudit.words.errors import NotMeasurable
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta", "distilbert", "albert"])

@@ -26,7 +26,7 @@ from embaudit.checkpoint.load import describe
 from embaudit.checkpoint.reference import CheckpointRef
 from embaudit.checkpoint.tokenizer_alone import load_tokenizer_alone
 from embaudit.checkpoint.what_it_is import refuse_other_repository
-from embaudit.errors import CheckpointError
+from embaudit.words.errors import CheckpointError
 
 TEXTS = ["the river", "gold and iron", "a longer text about rivers and iron"]
 # Files of a folder, what it is called, and what is to be typed. A name's content is of no matter, but for scripts.

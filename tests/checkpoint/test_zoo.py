@@ -12,7 +12,7 @@ from tiny_models import load
 from zoo import ZOO, Entry
 
 from embaudit.checkpoint.agreement import compare_readings
-from embaudit.errors import CheckpointError
+from embaudit.words.errors import CheckpointError
 
 EVERYTHING = ZOO | RARE_ZOO
 # One of each kind of reading, for `make test`; the rest takes a minute and more.

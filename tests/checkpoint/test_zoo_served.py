@@ -13,10 +13,10 @@ from zoo import ZOO
 from benchmarks.serving.server import Encode, Refusal, Served, serving
 from embaudit.checkpoint import Checkpoint, LoadOptions, load_checkpoint
 from embaudit.checkpoint.tokenizer import NO_LIMIT
-from embaudit.comparisons.parity.parity import ParityReport, compare_with
-from embaudit.functions.checkpoint import CheckpointFunction
-from embaudit.functions.endpoint.recognise import open_endpoint
+from embaudit.embedders.checkpoint import CheckpointFunction
+from embaudit.embedders.endpoint.recognise import open_endpoint
 from embaudit.measures.quality.material import Material
+from embaudit.questions.parity.parity import ParityReport, compare_with
 
 FAMILIES = [name for name, entry in ZOO.items() if name.startswith("family") and not entry.refused]
 

@@ -15,7 +15,7 @@ from measure_alone import run_of, run_on, tables_of
 from tiny import ENGLISH
 
 from embaudit.checkpoint import Checkpoint, Encoder
-from embaudit.downstream.retrieval import ranked
+from embaudit.corpora.downstream.retrieval import ranked
 from embaudit.measures.chunks import findings as found_by
 from embaudit.measures.chunks.documents import as_given, compose, is_long, is_read, part_of
 from embaudit.measures.chunks.page import section

@@ -16,10 +16,9 @@ from measure_alone import run_of
 from scipy.stats import ortho_group
 from tiny import tiny_bert
 
-from embaudit.chart import Chart
-from embaudit.downstream.retrieval import overlaps
-from embaudit.errors import NotMeasurable
-from embaudit.finding import Finding
+from embaudit.corpora.downstream.retrieval import overlaps
+from embaudit.declared.chart import Chart
+from embaudit.declared.finding import Finding
 from embaudit.measures.collection import SCHEMA, TABLE, Searched
 from embaudit.measures.compression import MEASURE
 from embaudit.measures.compression.codes import CANDIDATES, bits, cut, hamming, read_back, rescored
@@ -39,8 +38,9 @@ from embaudit.measures.compression.steps import compressed_search, measure
 from embaudit.measures.compression.tables import CompressionRow
 from embaudit.measures.quality.material import Collection
 from embaudit.measures.run import Run
-from embaudit.staging.stage import read_rows
 from embaudit.steps.results import stage_rows
+from embaudit.steps.staging.stage import read_rows
+from embaudit.words.errors import NotMeasurable
 
 
 def cloud(n: int, d: int, seed: int = 0) -> np.ndarray:

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 from tiny_sentences import SENTENCES
 
-from embaudit.anatomy import LayerState
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
+from embaudit.checkpoint.anatomy import LayerState
 from embaudit.measures.layers.collect import Collector
 from embaudit.measures.layers.layers import LayerBatch, layer_batch, measure_layers
 from embaudit.measures.layers.tables import LayerTextRow

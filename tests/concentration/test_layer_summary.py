@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from embaudit.intervals import mean_with_interval
 from embaudit.measures.layers.layers import RATIOS, SPREADS
 from embaudit.measures.layers.summary import share_that_holds, summarise_layer
+from embaudit.statistics.intervals import mean_with_interval
 
 
 def values_of(count: int = 5, seed: int = 0) -> dict[str, np.ndarray]:

@@ -10,11 +10,11 @@ import pytest
 import torch
 from tiny_sentences import SENTENCES
 
-from embaudit.anatomy import LayerState, anatomy_of, watching
 from embaudit.checkpoint import Checkpoint, Encoder
-from embaudit.errors import MeasureError
+from embaudit.checkpoint.anatomy import LayerState, anatomy_of, watching
 from embaudit.measures.layers.layers import LAMBDAS, RATIOS, SPREADS, LayerBatch, batches_of_one_length, measure_layers
 from embaudit.measures.layers.summary import summarise_layer
+from embaudit.words.errors import MeasureError
 
 GOLDEN_NAMES = {
     "lambda_head_mean": "lambda_head_mean",

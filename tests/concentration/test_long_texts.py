@@ -14,9 +14,9 @@ SCRIPT = f"""
 import numpy as np
 import torch
 from transformers import LlamaConfig, LlamaModel
-from embaudit.anatomy import anatomy_of, watching
+from embaudit.checkpoint.anatomy import anatomy_of, watching
 from embaudit.measures.layers.layers import constants, layer_batch
-from embaudit.peak_memory import peak_memory
+from embaudit.system.peak_memory import peak_memory
 
 torch.manual_seed(0)
 model = LlamaModel(

@@ -9,9 +9,9 @@ import pytest
 from tiny_sentences import SENTENCES
 
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
-from embaudit.errors import MeasureError
 from embaudit.measures.layers.collect import Collector, LayerSummaries
 from embaudit.measures.layers.layers import measure_layers
+from embaudit.words.errors import MeasureError
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from embaudit.corpora import IngestCounts, load_corpus
-from embaudit.errors import CorpusError
+from embaudit.words.errors import CorpusError
 
 Write = Callable[[str, bytes | str], str]
 

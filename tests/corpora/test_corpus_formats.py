@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from embaudit.corpora import Corpus, load_corpus
-from embaudit.errors import CorpusError
+from embaudit.words.errors import CorpusError
 
 Write = Callable[[str, bytes | str], str]
 

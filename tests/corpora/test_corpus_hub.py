@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 from fake_hub import COMMIT, FakeHub, json_lines
 
-from embaudit import hub as hub_module
 from embaudit.corpora import CORPORA, load_corpus
-from embaudit.errors import CorpusError, HubOffline, HubUnreachable
 from embaudit.steps.results import StagedCorpus
+from embaudit.system import hub as hub_module
+from embaudit.words.errors import CorpusError, HubOffline, HubUnreachable
 
 Ingested = Callable[[str], StagedCorpus]
 ROWS = [

@@ -11,7 +11,7 @@ from fake_hub import COMMIT, FakeHub, json_lines
 
 from embaudit.corpora import load_corpus, read_retrieval
 from embaudit.corpora.judged import label_of, load_judged, own_of, relevant_of
-from embaudit.errors import CorpusError
+from embaudit.words.errors import CorpusError
 
 Write = Callable[[str, bytes | str], str]
 DOCUMENTS = [

@@ -12,7 +12,7 @@ import pytest
 
 from embaudit.corpora import TextPair, load_corpus
 from embaudit.corpora.judged import load_judged
-from embaudit.errors import CorpusError
+from embaudit.words.errors import CorpusError
 
 Write = Callable[[str, bytes | str], str]
 

@@ -9,7 +9,7 @@ import pytest
 
 from embaudit.corpora import CORPORA, load_corpus
 from embaudit.corpora.hub_reference import COMMIT, FORM, HubRef
-from embaudit.errors import CorpusError
+from embaudit.words.errors import CorpusError
 
 Write = Callable[[str, bytes | str], str]
 

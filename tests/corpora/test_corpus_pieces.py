@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embaudit.corpora import load_corpus, pieces
+from embaudit.corpora.draw import Draw
 from embaudit.corpora.pieces import choose_pieces, lines_of
-from embaudit.draw import Draw
-from embaudit.errors import CorpusError
+from embaudit.words.errors import CorpusError
 
 ROWS = 3_000
 PASSAGES = [

@@ -9,7 +9,7 @@ import pytest
 from fake_hub import json_lines
 
 from embaudit.corpora import IngestCounts, TextPair, load_corpus
-from embaudit.errors import CorpusError
+from embaudit.words.errors import CorpusError
 
 Write = Callable[[str, bytes | str], str]
 

@@ -8,7 +8,7 @@ import pytest
 from datasets import Dataset, DatasetDict
 
 from embaudit.corpora import load_corpus
-from embaudit.errors import CorpusError
+from embaudit.words.errors import CorpusError
 
 
 def test_a_saved_data_set_is_a_corpus(tmp_path: Path) -> None:

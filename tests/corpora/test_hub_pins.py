@@ -12,7 +12,7 @@ from model_hub import forget_sessions
 
 from embaudit.corpora import load_corpus
 from embaudit.corpora.judged import load_judged
-from embaudit.errors import CorpusError, HubOffline, HubUnreachable
+from embaudit.words.errors import CorpusError, HubOffline, HubUnreachable
 
 OLD, NEW = "a" * 40, "b" * 40
 SHARDED = "data/test-00000-of-00001.jsonl"
@@ -132,7 +132,7 @@ def test_the_three_parts_of_a_collection_are_of_one_commit(hub: FakeHub, monkeyp
         }
 
     hub.head, hub.repositories["org/r"] = OLD, collection("old")
-    from embaudit.hub import Repository
+    from embaudit.system.hub import Repository
 
     ask = Repository.info
 

@@ -15,7 +15,7 @@ import pytest
 from fake_hub import COMMIT, FakeHub, json_lines
 
 from embaudit.corpora import load_corpus
-from embaudit.errors import CorpusError, HubUnreachable
+from embaudit.words.errors import CorpusError, HubUnreachable
 
 TEXTS = ["one, with a comma", "NA", "null", "a \u2028 separator", "Ünïcode"]
 

@@ -15,10 +15,10 @@ import yaml
 from some_rows import mostly_slow
 from tiny import tiny_bert
 
-from embaudit.checking.check import CheckReport
 from embaudit.cli.hook import checkpoints_of, main
-from embaudit.finding import Finding
-from embaudit.page.card import card_of
+from embaudit.declared.finding import Finding
+from embaudit.pages.card import card_of
+from embaudit.questions.check.check import CheckReport
 
 ROOT = Path(__file__).resolve().parents[2]
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text())

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from benchmarks.serving.server import Encode, Refusal, Served, serving
-from embaudit.errors import EmbauditError, UsageError
-from embaudit.functions.endpoint.client import KEY_VARIABLE, Endpoint, EndpointError
-from embaudit.functions.endpoint.dialects import BadAnswer, as_vectors
-from embaudit.functions.endpoint.hosted import DIALECTS
-from embaudit.functions.endpoint.recognise import is_loopback, open_endpoint
+from embaudit.embedders.endpoint.client import KEY_VARIABLE, Endpoint, EndpointError
+from embaudit.embedders.endpoint.dialects import BadAnswer, as_vectors
+from embaudit.embedders.endpoint.hosted import DIALECTS
+from embaudit.embedders.endpoint.recognise import is_loopback, open_endpoint
+from embaudit.words.errors import EmbauditError, UsageError
 
 TEXTS = ["one", "three", "", "fifteen letters"]
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from embaudit.errors import UsageError
-from embaudit.functions.endpoint.client import KEY_VARIABLE
-from embaudit.functions.endpoint.hosted import DIALECTS, hosted_at
-from embaudit.functions.endpoint.recognise import open_endpoint
+from embaudit.embedders.endpoint.client import KEY_VARIABLE
+from embaudit.embedders.endpoint.hosted import DIALECTS, hosted_at
+from embaudit.embedders.endpoint.recognise import open_endpoint
+from embaudit.words.errors import UsageError
 
 ROWS = [[0.1, 0.2], [0.3, 0.4]]
 OF_OPENAI = {

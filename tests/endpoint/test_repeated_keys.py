@@ -13,11 +13,11 @@ import pytest
 from misbehaving import answering, whole
 
 from benchmarks.serving.server import Refusal, Served, serving
-from embaudit.errors import MAX_REASON, EmbauditError
-from embaudit.functions.endpoint.client import KEY_VARIABLE, Endpoint, EndpointError
-from embaudit.functions.endpoint.dialects import OPENAI
-from embaudit.functions.endpoint.recognise import open_endpoint
-from embaudit.masking import masked
+from embaudit.embedders.endpoint.client import KEY_VARIABLE, Endpoint, EndpointError
+from embaudit.embedders.endpoint.dialects import OPENAI
+from embaudit.embedders.endpoint.recognise import open_endpoint
+from embaudit.words.errors import MAX_REASON, EmbauditError
+from embaudit.words.masking import masked
 
 KEY = 'sk-proj-4f/Zz+9=&"e\\Qw7xXkTr0LmN'
 FORMS: dict[str, Callable[[str], str]] = {

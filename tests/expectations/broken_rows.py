@@ -12,11 +12,11 @@ import pandas as pd
 from plausible import plausible_rows
 from plausible_socm import TRACES
 
-from embaudit.expectations.check import check_frame
-from embaudit.expectations.suites import suite_of
-from embaudit.table import DeclaredColumn
-from embaudit.tables import TABLES
+from embaudit.declared.table import DeclaredColumn
+from embaudit.warehouse.expectations.check import check_frame
+from embaudit.warehouse.expectations.suites import suite_of
 from embaudit.warehouse.publish import ExpectationRow
+from embaudit.warehouse.tables import TABLES
 
 KINDS = {
     "expect_column_values_to_be_unique": "unique",

@@ -26,7 +26,7 @@ from broken_rows import (
 from broken_rules import BY_HAND
 from some_rows import mostly_slow
 
-from embaudit.tables import TABLES
+from embaudit.warehouse.tables import TABLES
 
 # Rules across rows, which a frame of rows broken one by one cannot keep: test_rules_across_rows.py has them.
 ACROSS = {"sticky_shift": {"in_set pairs_are_the_same"}}
@@ -71,7 +71,7 @@ def test_what_is_broken_fails_and_nothing_else(table: str) -> None:
 @pytest.mark.parametrize("table", mostly_slow(TABLES, SEVERAL))
 def test_great_expectations_finds_the_same_rows(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("check", "results"):
-        monkeypatch.setattr(f"embaudit.expectations.{module}.EXAMPLES_KEPT", 1000)
+        monkeypatch.setattr(f"embaudit.warehouse.expectations.{module}.EXAMPLES_KEPT", 1000)
     frame = broken_frame(table)
     results = check(table, frame, planned=len(frame))
     expected = plainly_failing(table, completed(table, frame))

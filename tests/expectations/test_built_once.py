@@ -8,14 +8,14 @@ import great_expectations.expectations as gxe
 import pytest
 from broken_rows import check, frame_of, generated
 
-from embaudit.expectations.built_once import configurations_built_once
+from embaudit.warehouse.expectations.built_once import configurations_built_once
 
 
 @pytest.mark.slow
 def test_results_are_the_same_as_without(monkeypatch: pytest.MonkeyPatch) -> None:
     frame = frame_of("length_bin", [*generated("length_bin")])
     quick = check("length_bin", frame, planned=len(frame))
-    monkeypatch.setattr("embaudit.expectations.built_once.configurations_built_once", nullcontext)
+    monkeypatch.setattr("embaudit.warehouse.expectations.built_once.configurations_built_once", nullcontext)
     assert quick == check("length_bin", frame, planned=len(frame))
     assert not all(result.success for result in quick)
 

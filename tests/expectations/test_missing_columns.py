@@ -9,8 +9,8 @@ from plausible import SCHEMAS
 from plausible_socm import TRACES
 from some_rows import mostly_slow
 
-from embaudit.expectations.suites import suite_of
-from embaudit.tables import TABLES
+from embaudit.warehouse.expectations.suites import suite_of
+from embaudit.warehouse.tables import TABLES
 
 
 @pytest.mark.parametrize("table", mostly_slow(TABLES, ("text", "corpus", "socm_pair")))

@@ -10,11 +10,11 @@ import pytest
 from broken_rows import failures
 from plausible import plausible_rows, stage_all
 
-from embaudit.errors import StorageError
-from embaudit.expectations.check import check_tables
-from embaudit.expectations.remembered import SCHEMA
-from embaudit.staging.stage import write_rows
+from embaudit.steps.staging.stage import write_rows
+from embaudit.warehouse.expectations.check import check_tables
+from embaudit.warehouse.expectations.remembered import SCHEMA
 from embaudit.warehouse.publish import StagedTable
+from embaudit.words.errors import StorageError
 
 PLAN = {"socm_text": 4, "socm_pair": 6}
 MARK = "this was remembered"

@@ -8,8 +8,8 @@ from broken_rows import check, failing_rows, failures, good
 from plausible_socm import socm_pairs
 from some_rows import mostly_slow
 
-from embaudit.expectations.check import EXAMPLES_KEPT, check_frame
-from embaudit.tables import TABLES
+from embaudit.warehouse.expectations.check import EXAMPLES_KEPT, check_frame
+from embaudit.warehouse.tables import TABLES
 
 
 def test_ranks_are_all_there_and_no_two_alike() -> None:

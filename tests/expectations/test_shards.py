@@ -12,12 +12,12 @@ from broken_rows import failures
 from plausible import SCHEMAS, plausible_rows, stage_all
 from plausible_socm import TRACES, socm_pairs
 
-from embaudit.errors import StorageError
-from embaudit.expectations.check import check_tables
-from embaudit.expectations.results import ALL_SHARDS
-from embaudit.staging.stage import write_columns
-from embaudit.tables import TABLES
+from embaudit.steps.staging.stage import write_columns
+from embaudit.warehouse.expectations.check import check_tables
+from embaudit.warehouse.expectations.results import ALL_SHARDS
 from embaudit.warehouse.publish import ExpectationRow, StagedTable
+from embaudit.warehouse.tables import TABLES
+from embaudit.words.errors import StorageError
 
 
 @pytest.fixture

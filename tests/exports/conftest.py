@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 from tiny import tiny_bert
 
 from embaudit.checkpoint import Checkpoint, LoadOptions, load_checkpoint
-from embaudit.comparisons.exports.held import OwnVectors
+from embaudit.questions.exports.held import OwnVectors
 
 pytest.importorskip("onnxruntime")
 

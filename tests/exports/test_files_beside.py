@@ -18,14 +18,14 @@ from onnx_files import changed_onnx, external_onnx, write_onnx
 from some_rows import mostly_slow
 from tiny import tiny_bert
 
-from embaudit.checking.check import check
 from embaudit.checkpoint import load_checkpoint
 from embaudit.checkpoint.exports import exports_of
 from embaudit.checkpoint.onnx_file import read_onnx
-from embaudit.comparisons.exports.files import export_findings
-from embaudit.errors import CheckpointError
-from embaudit.finding import Finding
+from embaudit.declared.finding import Finding
 from embaudit.measures.quality.material import Material, sample_material
+from embaudit.questions.check.check import check
+from embaudit.questions.exports.files import export_findings
+from embaudit.words.errors import CheckpointError
 
 POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 90405214\n"
 
@@ -263,7 +263,7 @@ def test_without_onnxruntime_files_are_named(place: Path, monkeypatch: pytest.Mo
 
 
 def test_nothing_is_found_or_imported_where_no_such_file_is(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    held = "embaudit.comparisons.exports.held"
+    held = "embaudit.questions.exports.held"
     monkeypatch.delitem(sys.modules, held, raising=False)
     assert found_in(folder) == []
     assert held not in sys.modules

@@ -25,9 +25,9 @@ from some_rows import mostly_slow
 
 from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.onnx_file import read_onnx
-from embaudit.comparisons.exports.findings import findings_of
-from embaudit.comparisons.exports.held import OwnVectors
-from embaudit.finding import Finding
+from embaudit.declared.finding import Finding
+from embaudit.questions.exports.findings import findings_of
+from embaudit.questions.exports.held import OwnVectors
 
 Write = Callable[[Checkpoint, Path, Path], Path]
 

@@ -15,10 +15,10 @@ from some_rows import mostly_slow
 
 import embaudit
 from embaudit.checkpoint import Checkpoint, LoadOptions, load_checkpoint
-from embaudit.comparisons.exports.files import export_findings
-from embaudit.comparisons.parity.parity import ParityReport
-from embaudit.errors import CheckpointError, UsageError
-from embaudit.functions.onnx import onnx_encoder
+from embaudit.embedders.onnx import onnx_encoder
+from embaudit.questions.exports.files import export_findings
+from embaudit.questions.parity.parity import ParityReport
+from embaudit.words.errors import CheckpointError, UsageError
 
 
 def compared(folder: Path, other: Path | str, **how: Any) -> ParityReport:

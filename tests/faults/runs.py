@@ -23,7 +23,7 @@ from typing import IO, Any
 
 import duckdb
 
-from embaudit.tables import TABLES
+from embaudit.warehouse.tables import TABLES
 
 HEAVY = (
     *("torch", "transformers.models.bert.modeling_bert", "sklearn.linear_model", "great_expectations"),

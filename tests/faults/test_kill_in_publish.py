@@ -14,7 +14,7 @@ from fault_table import Record
 from plausible import SCHEMAS, audit_record, measure_runs, plausible_rows, stage_all
 from runs import Start, rows, statuses, wait_for
 
-from embaudit.staging.stage import write_columns
+from embaudit.steps.staging.stage import write_columns
 from embaudit.warehouse.publish import StagedTable, publish
 
 PAIRS = 1_500_000

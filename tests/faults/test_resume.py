@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from runs import content, rewritten, staged, steps, wait_for
 
-from embaudit.request import AuditRequest
+from embaudit.questions.audit import AuditRequest
 from embaudit_flows.audit import AuditOutcome, audit
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("faults")]

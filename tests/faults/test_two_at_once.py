@@ -10,8 +10,8 @@ from fault_table import Record
 from plausible import audit_record, measure_runs, plausible_rows, stage_all
 from runs import Make, Rows, Start, content, rows
 
-from embaudit.tables import TABLES
 from embaudit.warehouse.publish import publish
+from embaudit.warehouse.tables import TABLES
 
 PUBLISHERS = 4
 pytestmark = pytest.mark.xdist_group("faults")

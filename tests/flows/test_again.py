@@ -16,9 +16,9 @@ from some_rows import mostly_slow
 from warehouse_rows import rows
 
 from embaudit.api.run import run_audit
-from embaudit.gate import GateTripped
-from embaudit.request import AuditRequest
+from embaudit.questions.audit import AuditRequest
 from embaudit.steps.progress import NoDisplay, shown_on
+from embaudit.warehouse.gate import GateTripped
 from embaudit.warehouse.prune import Keep, prune
 from embaudit_flows.again import audit_again
 from embaudit_flows.audit import AuditOutcome

@@ -16,13 +16,13 @@ from small_audits import AskedAgain, Audited
 from warehouse_rows import rows
 
 from embaudit.checkpoint.precision import ProductSeconds
-from embaudit.errors import CheckFailed, UsageError
 from embaudit.measures import MEASURES
 from embaudit.measures.sticky.plan import spend
 from embaudit.measures.sticky.steps import precision
-from embaudit.page.audit import audit_page
-from embaudit.page.facts import read_audit
-from embaudit.request import AuditRequest
+from embaudit.pages.audit import audit_page
+from embaudit.pages.facts import read_audit
+from embaudit.questions.audit import AuditRequest
+from embaudit.words.errors import CheckFailed, UsageError
 from embaudit_flows.audit import AuditOutcome, audit
 from embaudit_flows.summary import key_of_source
 

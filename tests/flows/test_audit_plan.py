@@ -12,12 +12,12 @@ from model_hub import COMMIT, ModelHub
 from tiny import tiny_bert
 
 from embaudit.cli.options import parse_measure_settings
-from embaudit.draw import Draw
-from embaudit.errors import UsageError
-from embaudit.profile import load_profile
-from embaudit.request import AuditRequest
-from embaudit.staging.stage import read_rows
+from embaudit.corpora.draw import Draw
+from embaudit.measures.profile import load_profile
+from embaudit.questions.audit import AuditRequest
 from embaudit.steps.results import encoder_of
+from embaudit.steps.staging.stage import read_rows
+from embaudit.words.errors import UsageError
 from embaudit_flows.audit import checkpoint_row
 from embaudit_flows.plan import KEPT_ROWS, plan_audit
 

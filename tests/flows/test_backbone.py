@@ -15,8 +15,8 @@ from ready_warehouses import put_audit
 from some_rows import mostly_slow
 from tiny import tiny_bert
 
-from embaudit.loading import PROMPTS
-from embaudit.request import AuditRequest
+from embaudit.checkpoint.loading import PROMPTS
+from embaudit.questions.audit import AuditRequest
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.query import run_query
 from embaudit_tasks.backbone import link_backbone

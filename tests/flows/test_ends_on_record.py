@@ -10,8 +10,8 @@ import torch
 from some_rows import mostly_slow
 from warehouse_rows import rows
 
-from embaudit.errors import CorpusError, EmbauditError, MeasureError, UsageError
-from embaudit.request import AuditRequest
+from embaudit.questions.audit import AuditRequest
+from embaudit.words.errors import CorpusError, EmbauditError, MeasureError, UsageError
 from embaudit_flows import audit as audit_flow
 from embaudit_flows.audit import AuditOutcome, audit
 

@@ -17,10 +17,10 @@ from small_audits import home_at
 from tiny import ENGLISH
 from warehouse_rows import rows
 
-from embaudit.page.markdown import plain
-from embaudit.request import AuditRequest
+from embaudit.pages.markdown import plain
+from embaudit.questions.audit import AuditRequest
 from embaudit.steps.progress import NoDisplay, shown_on
-from embaudit.warehouse.open_items import accept, read_open
+from embaudit.watch.open_items import accept, read_open
 from embaudit_flows.audit import AuditOutcome, audit
 from embaudit_flows.summary import key_of_source
 

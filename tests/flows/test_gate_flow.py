@@ -12,9 +12,9 @@ from commands import Embaudit
 from warehouse_rows import rows
 from webhook import SECRET
 
-from embaudit.errors import EmbauditError, UsageError
-from embaudit.gate import GateTripped
-from embaudit.request import AuditRequest
+from embaudit.questions.audit import AuditRequest
+from embaudit.warehouse.gate import GateTripped
+from embaudit.words.errors import EmbauditError, UsageError
 from embaudit_flows.audit import AuditOutcome, audit
 from embaudit_flows.notify import Notifier, notify_on_failure
 from embaudit_flows.summary import key_of_source

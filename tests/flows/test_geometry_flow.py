@@ -13,8 +13,8 @@ from small_audits import home_at
 from tiny import ENGLISH
 
 from embaudit.measures.geometry.geometry import FIGURES
-from embaudit.request import AuditRequest
-from embaudit.watch.regression import RULES, Figure, compare
+from embaudit.questions.audit import AuditRequest
+from embaudit.warehouse.regression import RULES, Figure, compare
 from embaudit_flows.audit import AuditOutcome, audit
 
 POLICY = """

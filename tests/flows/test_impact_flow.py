@@ -17,10 +17,10 @@ from small_audits import home_at
 from tiny import ENGLISH
 
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
-from embaudit.errors import UsageError
 from embaudit.measures.impact.poison import poison, poisoned_half
 from embaudit.measures.sticky.inspect import find_token
-from embaudit.request import AuditRequest
+from embaudit.questions.audit import AuditRequest
+from embaudit.words.errors import UsageError
 from embaudit_flows.audit import AuditOutcome, audit
 
 WORDS = ENGLISH.split()

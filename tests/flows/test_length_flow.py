@@ -15,7 +15,7 @@ from tiny import ENGLISH
 from warehouse_rows import rows
 
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
-from embaudit.request import AuditRequest
+from embaudit.questions.audit import AuditRequest
 from embaudit_flows.audit import AuditOutcome, audit
 
 PROFILE = """
@@ -154,7 +154,7 @@ def test_short_texts_have_a_curve_and_a_note(home: Path, tiny_checkpoint: Path, 
 def test_an_unknown_architecture_has_a_curve_and_a_note(
     home: Path, tiny_checkpoint: Path, profile: Path, long_texts: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("embaudit.anatomy.families.FAMILIES", ())
+    monkeypatch.setattr("embaudit.checkpoint.anatomy.families.FAMILIES", ())
     (warning,) = (outcome := run(tiny_checkpoint, profile, long_texts)).warnings
     assert warning.startswith("Skipped sigma_a by length over longdocs: embaudit does not know where BertModel")
     assert rows(outcome, "SELECT count(*) FROM length_bin") == [(12,)]

@@ -17,8 +17,8 @@ from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
 from embaudit.measures.impact.poison import poison
 from embaudit.measures.mitigation.settings import REMEDIES
 from embaudit.measures.sticky.inspect import find_token
-from embaudit.mitigation.write import write_mitigated
-from embaudit.request import AuditRequest
+from embaudit.questions.audit import AuditRequest
+from embaudit.remedies.mitigation.write import write_mitigated
 from embaudit_flows.audit import AuditOutcome, audit
 
 pytestmark = pytest.mark.slow

@@ -16,8 +16,8 @@ from small_audits import PROFILE, home_at
 from tiny import ENGLISH
 
 from embaudit.checkpoint.tokenizer_alone import load_tokenizer_alone
-from embaudit.errors import UsageError
-from embaudit.request import AuditRequest
+from embaudit.questions.audit import AuditRequest
+from embaudit.words.errors import UsageError
 from embaudit_flows.audit import AuditOutcome, audit
 from embaudit_flows.plan import plan_audit
 

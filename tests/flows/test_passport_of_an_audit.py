@@ -9,7 +9,7 @@ import pytest
 from small_audits import AskedAgain, Audited
 
 from embaudit.api.passport import verify
-from embaudit.request import AuditRequest
+from embaudit.questions.audit import AuditRequest
 from embaudit_flows.audit import audit
 
 pytestmark = pytest.mark.slow

@@ -11,9 +11,9 @@ from commands import Embaudit
 from planned import assert_planned
 from small_audits import home_at
 
-from embaudit.errors import UsageError
 from embaudit.measures.placement.settings import STRATEGIES
-from embaudit.request import AuditRequest
+from embaudit.questions.audit import AuditRequest
+from embaudit.words.errors import UsageError
 from embaudit_flows.audit import AuditOutcome, audit
 
 pytestmark = pytest.mark.slow

@@ -14,9 +14,9 @@ from prefect import Flow, Task
 
 import embaudit_flows
 import embaudit_tasks
-from embaudit.errors import UsageError
-from embaudit.gate import GateTripped
-from embaudit.request import AuditRequest
+from embaudit.questions.audit import AuditRequest
+from embaudit.warehouse.gate import GateTripped
+from embaudit.words.errors import UsageError
 from embaudit_flows.audit import audit
 from embaudit_flows.summary import key_of_source
 from embaudit_tasks.log_lines import LOGGERS, ReadableLines

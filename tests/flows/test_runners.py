@@ -17,8 +17,8 @@ from commands import CLI
 from ports import free_port
 from worker_processes import alive, children, wait_for
 
-from embaudit.errors import MeasureError, UsageError
 from embaudit.steps.workers import gpu_of, threads_of
+from embaudit.words.errors import MeasureError, UsageError
 from embaudit_flows.maintain import maintain
 from embaudit_flows.runners import computing_elsewhere, pooled
 

@@ -12,8 +12,8 @@ from tiny import tiny_bert
 from warehouse_rows import rows
 
 from embaudit.corpora import CORPORA
-from embaudit.errors import CorpusError, MeasureError, UsageError
-from embaudit.request import AuditRequest
+from embaudit.questions.audit import AuditRequest
+from embaudit.words.errors import CorpusError, MeasureError, UsageError
 from embaudit_flows.audit import AuditOutcome, audit
 
 LIST = "msmarco-hard-negatives"

@@ -19,9 +19,9 @@ from warehouse_rows import rows
 
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
 from embaudit.corpora import load_corpus
-from embaudit.errors import UsageError
-from embaudit.request import AuditRequest
-from embaudit.tempscale import temperature
+from embaudit.questions.audit import AuditRequest
+from embaudit.remedies.temperature import temperature
+from embaudit.words.errors import UsageError
 from embaudit_flows.audit import AuditOutcome, audit
 
 SIGNALS = {"a": "red", "b": "green"}

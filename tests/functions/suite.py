@@ -12,9 +12,9 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from embaudit.checking.served import check_served
-from embaudit.functions.function import EmbeddingFunction
+from embaudit.embedders.function import EmbeddingFunction
 from embaudit.measures.quality.material import Material
+from embaudit.questions.check.served import check_served
 
 TEXTS = [
     "The museum opens at nine.",

@@ -13,12 +13,12 @@ from suite import FunctionSuite
 
 from benchmarks.serving.server import Refusal, Served, serving
 from embaudit.checkpoint import Checkpoint, LoadOptions
-from embaudit.functions.as_stored import AsStored
-from embaudit.functions.checkpoint import CheckpointFunction
-from embaudit.functions.endpoint.recognise import open_endpoint
-from embaudit.functions.function import EmbeddingFunction
-from embaudit.functions.object.carrier import ObjectFunction
-from embaudit.functions.opened import open_function
+from embaudit.embedders.as_stored import AsStored
+from embaudit.embedders.checkpoint import CheckpointFunction
+from embaudit.embedders.endpoint.recognise import open_endpoint
+from embaudit.embedders.function import EmbeddingFunction
+from embaudit.embedders.object.carrier import ObjectFunction
+from embaudit.embedders.opened import open_function
 
 CPU = LoadOptions(device="cpu")
 

@@ -17,9 +17,9 @@ from some_rows import mostly_slow
 import embaudit
 from benchmarks.serving.server import Served, serving
 from embaudit.checkpoint import Checkpoint, LoadOptions
-from embaudit.comparisons.passport.passport import Passport
-from embaudit.functions.checkpoint import CheckpointFunction
-from embaudit.functions.opened import open_function
+from embaudit.embedders.checkpoint import CheckpointFunction
+from embaudit.embedders.opened import open_function
+from embaudit.questions.passport.passport import Passport
 
 # Three carriers of the tiny checkpoint, and a static model that is another function.
 KINDS = {"folder": "checkpoint", "endpoint": "endpoint", "object": "function", "static": "pipeline"}

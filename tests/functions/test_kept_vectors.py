@@ -11,10 +11,10 @@ import pytest
 
 from benchmarks.serving.server import Refusal, Served, serving
 from embaudit.checkpoint.prompts import Prompts
-from embaudit.errors import StorageError
-from embaudit.functions.endpoint.pace import Pace
-from embaudit.functions.endpoint.recognise import open_endpoint
-from embaudit.functions.kept import KeptVectors, cost_line
+from embaudit.embedders.endpoint.pace import Pace
+from embaudit.embedders.endpoint.recognise import open_endpoint
+from embaudit.embedders.kept import KeptVectors, cost_line
+from embaudit.words.errors import StorageError
 
 TEXTS = [f"text {number}" for number in range(70)]
 

@@ -16,13 +16,13 @@ from stand_ins import DIMENSION, FastEmbed, HaystackDocuments, LangChain, vector
 
 import embaudit
 from embaudit.checkpoint import LoadOptions
-from embaudit.comparisons.parity.parity import compare_with
-from embaudit.errors import CheckpointError, UsageError
-from embaudit.functions.object.carrier import ObjectFunction
-from embaudit.functions.object.named import ObjectError
-from embaudit.functions.object.rows import rows_of
-from embaudit.functions.opened import AskedAs, open_function
+from embaudit.embedders.object.carrier import ObjectFunction
+from embaudit.embedders.object.named import ObjectError
+from embaudit.embedders.object.rows import rows_of
+from embaudit.embedders.opened import AskedAs, open_function
 from embaudit.measures.quality.material import Material
+from embaudit.questions.parity.parity import compare_with
+from embaudit.words.errors import CheckpointError, UsageError
 
 TEXTS = ["one two", "three", "four five six"]
 ROWS = np.array([vector(text) for text in TEXTS])

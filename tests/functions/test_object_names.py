@@ -12,8 +12,8 @@ import pytest
 from commands import run_here
 
 from embaudit.checkpoint import LoadOptions
-from embaudit.errors import EmbauditError
-from embaudit.functions.opened import open_function
+from embaudit.embedders.opened import open_function
+from embaudit.words.errors import EmbauditError
 
 MODULE = """
 import hashlib

@@ -15,11 +15,11 @@ from tiny import tiny_bert
 import embaudit
 from embaudit.checkpoint import AskedPrompts, LoadOptions
 from embaudit.checkpoint.prompts import Prompts
-from embaudit.comparisons.passport.make import make_passport
-from embaudit.comparisons.passport.verify import verify_with
-from embaudit.errors import CheckpointError, UsageError
-from embaudit.functions.opened import AskedAs, open_function
-from embaudit.functions.pipeline import PipelineFunction
+from embaudit.embedders.opened import AskedAs, open_function
+from embaudit.embedders.pipeline import PipelineFunction
+from embaudit.questions.passport.make import make_passport
+from embaudit.questions.passport.verify import verify_with
+from embaudit.words.errors import CheckpointError, UsageError
 
 CPU = LoadOptions(device="cpu")
 

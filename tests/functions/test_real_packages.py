@@ -22,10 +22,10 @@ from suite import FunctionSuite
 
 import embaudit
 from benchmarks.serving.server import Served, serving
-from embaudit.errors import EmbauditError
-from embaudit.functions.endpoint.recognise import open_endpoint
-from embaudit.functions.function import Answers, EmbeddingFunction
-from embaudit.functions.parts import Unanswered, encode_in_parts
+from embaudit.embedders.endpoint.recognise import open_endpoint
+from embaudit.embedders.function import Answers, EmbeddingFunction
+from embaudit.embedders.parts import Unanswered, encode_in_parts
+from embaudit.words.errors import EmbauditError
 
 if TYPE_CHECKING:
     from embaudit.checkpoint import TextKind

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from embaudit.checkpoint import TextKind
-from embaudit.comparisons.parity.requested import FirstDimensions
-from embaudit.functions.as_documents import AsDocuments
-from embaudit.functions.function import Answers, EmbeddingFunction, WrappedFunction
+from embaudit.embedders.as_documents import AsDocuments
+from embaudit.embedders.function import Answers, EmbeddingFunction, WrappedFunction
+from embaudit.questions.parity.requested import FirstDimensions
 
 
 class Kept(EmbeddingFunction):

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embaudit.gate import GateFinding, Policy
-from embaudit.gate.evaluate import evaluate
-from embaudit.gate.facts import AuditFacts, Cell
+from embaudit.warehouse.gate import GateFinding, Policy
+from embaudit.warehouse.gate.evaluate import evaluate
+from embaudit.warehouse.gate.facts import AuditFacts, Cell
 
 CORPORA = ("msmarco", "wikipedia", "sts [dev]")
 # Round figures: a decimal's error is then nothing beside their differences.

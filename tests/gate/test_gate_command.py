@@ -13,10 +13,10 @@ from plausible import audit_record, expectation, measure_runs, plausible_rows
 from ready_warehouses import put_audit
 
 from embaudit.cli.main import cli
-from embaudit.errors import CheckFailed, EmbauditError, UsageError, WarehouseError
-from embaudit.gate import load_policy, run_gate
-from embaudit.gate.figures import FIGURES
 from embaudit.warehouse.connect import open_reader
+from embaudit.warehouse.gate import load_policy, run_gate
+from embaudit.warehouse.gate.figures import FIGURES
+from embaudit.words.errors import CheckFailed, EmbauditError, UsageError, WarehouseError
 
 POLICY = """
 [require]

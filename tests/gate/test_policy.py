@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embaudit.errors import UsageError
-from embaudit.gate import Policy, load_policy
-from embaudit.gate.figures import FIGURES
+from embaudit.warehouse.gate import Policy, load_policy
+from embaudit.warehouse.gate.figures import FIGURES
+from embaudit.words.errors import UsageError
 
 LIMIT = '[[limit]]\nsummary = "socm_summary"\nmeasure = "socm_mean"\nmax = 0.6\n'
 DOCUMENTED = (Path(__file__).parents[2] / "docs/gate.md").read_text(encoding="utf-8")
@@ -105,7 +105,7 @@ def test_the_documented_policy_loads_and_has_every_kind_of_rule(tmp_path: Path) 
 
 @pytest.mark.parametrize("model", ["Policy", "Requirements", "Limit", "Change", "Severity", "PolicyRule", "FigureRule"])
 def test_every_key_is_in_the_docs(model: str) -> None:
-    from embaudit.gate import policy
+    from embaudit.warehouse.gate import policy
 
     for key in getattr(policy, model).model_fields:
         assert f"`{key}`" in DOCUMENTED, key

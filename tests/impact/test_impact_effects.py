@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from sklearn.metrics import v_measure_score
 
-from embaudit.downstream.clustering import Clustering
-from embaudit.downstream.material import LabelledTexts
-from embaudit.downstream.task import Items, Vectors
+from embaudit.corpora.downstream.clustering import Clustering
+from embaudit.corpora.downstream.material import LabelledTexts
+from embaudit.corpora.downstream.task import Items, Vectors
 from embaudit.measures.impact.effects import Cell, clean_and_poisoned
 
 

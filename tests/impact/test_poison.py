@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from tiny import ENGLISH
 
 from embaudit.checkpoint import AskedPrompts, Checkpoint, Encoder, LoadOptions, load_checkpoint
-from embaudit.downstream.material import pick_judged
-from embaudit.errors import NotMeasurable
+from embaudit.corpora.downstream.material import pick_judged
 from embaudit.measures.impact.poison import copies_for, order_of, poison, poisoned_half
+from embaudit.words.errors import NotMeasurable
 
 WORDS = ENGLISH.split()
 TOKEN = 7

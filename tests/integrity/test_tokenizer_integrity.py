@@ -16,7 +16,7 @@ from older import is_transformers_4
 from some_rows import mostly_slow
 
 from embaudit.checkpoint import Checkpoint
-from embaudit.finding import Finding
+from embaudit.declared.finding import Finding
 from embaudit.measures.integrity.letter_case import letter_findings, read_letters
 from embaudit.measures.integrity.rows import read_rows
 from embaudit.measures.integrity.sample_words import accented, words

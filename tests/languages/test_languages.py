@@ -16,10 +16,10 @@ from measure_alone import run_of
 from scipy.stats import ortho_group
 from tiny import tiny_bert
 
-from embaudit.chart import Chart
-from embaudit.document import Table
-from embaudit.finding import Finding
-from embaudit.intervals import score_share
+from embaudit.checkpoint.vocabulary.script import script_of
+from embaudit.declared.chart import Chart
+from embaudit.declared.document import Table
+from embaudit.declared.finding import Finding
 from embaudit.measures.languages.declared import declared_languages, is_declared
 from embaudit.measures.languages.figures import (
     found,
@@ -38,9 +38,9 @@ from embaudit.measures.languages.settings import SENTENCES, LanguagesSettings
 from embaudit.measures.languages.steps import _vectors, grams_found, measure
 from embaudit.measures.languages.tables import LanguageRow
 from embaudit.measures.run import Run
-from embaudit.page.svg import svg
-from embaudit.staging.stage import read_rows
-from embaudit.vocabulary.script import script_of
+from embaudit.pages.svg import svg
+from embaudit.statistics.intervals import score_share
+from embaudit.steps.staging.stage import read_rows
 
 
 def units(n: int, d: int, seed: int = 0) -> np.ndarray:

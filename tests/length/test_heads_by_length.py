@@ -10,11 +10,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embaudit.anatomy import LayerState, anatomy_of, watching
 from embaudit.checkpoint import Checkpoint, Encoder
-from embaudit.errors import NotMeasurable
+from embaudit.checkpoint.anatomy import LayerState, anatomy_of, watching
 from embaudit.measures.length.bound import claimed_bound
 from embaudit.measures.length.heads import HeadLength, _Observer, deviations, frobenius, hc_energy, head_lengths
+from embaudit.words.errors import NotMeasurable
 
 LENGTHS = (5, 30)
 SPANS = [np.random.default_rng(seed).integers(9, 250, size=40).tolist() for seed in range(3)]

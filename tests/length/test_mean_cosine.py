@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embaudit.errors import MeasureError
 from embaudit.measures.length.cosine import mean_cosine
+from embaudit.words.errors import MeasureError
 
 
 def cosine(one: np.ndarray, two: np.ndarray) -> float:

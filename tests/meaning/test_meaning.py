@@ -18,7 +18,7 @@ from embaudit.measures.meaning.findings import findings
 from embaudit.measures.meaning.settings import MeaningSettings
 from embaudit.measures.meaning.steps import meaning_of_sentences
 from embaudit.measures.meaning.triples import CONTRASTS, REWORDINGS, SENTENCE, sentences, told, words_nearer
-from embaudit.staging.stage import read_rows
+from embaudit.steps.staging.stage import read_rows
 
 SIMILARITIES = st.lists(st.tuples(st.floats(-1, 1), st.floats(-1, 1)), min_size=1, max_size=60)
 

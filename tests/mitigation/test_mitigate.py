@@ -16,9 +16,9 @@ from tiny import tiny_bert
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
 from embaudit.checkpoint.tensors import stored_tensors
 from embaudit.cli.main import cli
-from embaudit.errors import CheckpointError, StorageError, UsageError
-from embaudit.mitigation.rows import HOWS, How, replaced
-from embaudit.mitigation.write import Mitigated, write_mitigated
+from embaudit.remedies.mitigation.rows import HOWS, How, replaced
+from embaudit.remedies.mitigation.write import Mitigated, write_mitigated
+from embaudit.words.errors import CheckpointError, StorageError, UsageError
 
 WITH, WITHOUT = ["the river is long", "a river"], ["the town is long", "stone"]
 

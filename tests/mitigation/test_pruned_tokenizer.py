@@ -12,9 +12,9 @@ from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
 from embaudit.cli.main import cli
-from embaudit.errors import NotMeasurable, UsageError
-from embaudit.mitigation.prune import pieces, prunable, pruned
-from embaudit.mitigation.write import write_mitigated
+from embaudit.remedies.mitigation.prune import pieces, prunable, pruned
+from embaudit.remedies.mitigation.write import write_mitigated
+from embaudit.words.errors import NotMeasurable, UsageError
 
 SPECIAL = ["[UNK]", "[CLS]"]
 TEXTS = [*ENGLISH.split(), ENGLISH, "thetheriver the", "ⁱ the", ""]

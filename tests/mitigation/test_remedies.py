@@ -10,15 +10,15 @@ import torch
 from tiny import ENGLISH
 
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
-from embaudit.errors import NotMeasurable
 from embaudit.measures.mitigation.losses import insert_all, insert_with, losses
 from embaudit.measures.mitigation.remedies import SPACES, encode_with, fitted
 from embaudit.measures.mitigation.settings import REMEDIES, Remedy
 from embaudit.measures.sticky.points import every_against_every
 from embaudit.measures.sticky.steps.severe import treatable
-from embaudit.mitigation.rows import HOWS
-from embaudit.mitigation.space import WithoutComponents
-from embaudit.mitigation.write import write_mitigated
+from embaudit.remedies.mitigation.rows import HOWS
+from embaudit.remedies.mitigation.space import WithoutComponents
+from embaudit.remedies.mitigation.write import write_mitigated
+from embaudit.words.errors import NotMeasurable
 
 WORDS = ENGLISH.split()
 TEXTS = [" ".join(WORDS[(5 * i + j * j) % len(WORDS)] for j in range(7)) for i in range(30)]

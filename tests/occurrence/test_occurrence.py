@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embaudit.checkpoint import Encoder
-from embaudit.intervals import exact_share, mean_with_interval
 from embaudit.measures.occurrence.counts import count_corpus, dense_texts
 from embaudit.measures.occurrence.removal import ALL, Removal, measure_removals, plan_removals, take_out
+from embaudit.statistics.intervals import exact_share, mean_with_interval
 
 VOCABULARY = 12
 LIMIT = 8

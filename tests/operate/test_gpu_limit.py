@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from embaudit.errors import ServerError
+from embaudit.words.errors import ServerError
 
 
 def test_without_the_setting_or_on_a_cpu_no_server_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,7 +35,7 @@ def test_one_holds_the_slot_and_the_next_waits(prefect_api: str, monkeypatch: py
     from prefect.client.orchestration import PrefectClient
 
     from embaudit_flows.gpu import gpu_slot
-    from embaudit_flows.server import set_up_server
+    from embaudit_flows.server.set_up import set_up_server
 
     lines = set_up_server(1)
     assert set_up_server(1) == lines
@@ -75,7 +75,7 @@ def test_one_holds_the_slot_and_the_next_waits(prefect_api: str, monkeypatch: py
 
 def test_an_error_inside_gives_the_slot_back(prefect_api: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from embaudit_flows.gpu import gpu_slot
-    from embaudit_flows.server import set_up_server
+    from embaudit_flows.server.set_up import set_up_server
 
     set_up_server(1)
     monkeypatch.setenv("EMBAUDIT_GPU_LIMIT", "embaudit-gpu")
@@ -89,7 +89,7 @@ def test_setting_up_twice_leaves_one_of_each(prefect_api: str) -> None:
     from prefect.client.orchestration import get_client
 
     from embaudit_flows.automations import ZOMBIES
-    from embaudit_flows.server import WORK_POOL, set_up_server
+    from embaudit_flows.server.set_up import WORK_POOL, set_up_server
 
     set_up_server(1)
     assert "2 measures" in "".join(set_up_server(2))

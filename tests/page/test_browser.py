@@ -11,10 +11,10 @@ from browser import CUT_OFF, FAINTEST, LINKS, OVERFLOW, new_tab
 from plausible import audit_record, expectation, measure_runs, plausible_rows
 from ready_warehouses import put_audit
 
-from embaudit.page.compare import comparison_page
-from embaudit.page.html import render
-from embaudit.page.sides import read_sides
-from embaudit.page.write import write_file, write_index, write_page
+from embaudit.pages.compare import comparison_page
+from embaudit.pages.html import render
+from embaudit.pages.sides import read_sides
+from embaudit.pages.write import write_file, write_index, write_page
 
 # What WCAG 2 asks of text (level AA).
 READABLE = 4.5

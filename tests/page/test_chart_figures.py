@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from embaudit.chart import Chart, Mark, Place
+from embaudit.declared.chart import Chart, Mark, Place
 from embaudit.measures import MEASURES
 from embaudit.measures.placement.page import WORDS
 from embaudit.measures.position.settings import DEPTHS
 from embaudit.measures.sticky.charts import group_chart
-from embaudit.page.audit import audit_page
+from embaudit.pages.audit import audit_page
 
 Row = Mapping[str, Any]
 Facts = Mapping[str, Any]

@@ -14,16 +14,16 @@ from hypothesis import strategies as st
 from markupsafe import Markup
 from plausible import plausible_rows
 
-from embaudit.chart import Axis, Chart, Layer, Mark, Panel, interval
-from embaudit.document import Page, Section, figures
+from embaudit.declared.chart import Axis, Chart, Layer, Mark, Panel, interval
+from embaudit.declared.document import Page, Section, figures
 from embaudit.measures.layers.page import curve_chart
 from embaudit.measures.length.charts import cosine_chart
 from embaudit.measures.socm.charts import CELLS, density_chart
 from embaudit.measures.sticky.charts import shift_chart
-from embaudit.page.audit import audit_page
-from embaudit.page.html import render
-from embaudit.page.svg import FULL_WIDTH, specification, svg
-from embaudit.shown import visible
+from embaudit.pages.audit import audit_page
+from embaudit.pages.html import render
+from embaudit.pages.svg import FULL_WIDTH, specification, svg
+from embaudit.words.shown import visible
 
 
 def chart_of(*layers: Layer, x: Axis | None = None, y: Axis | None = None, **named: Any) -> Chart:
@@ -112,7 +112,7 @@ def test_a_picture_that_stands_in_the_earlier_page_is_not_drawn_again(monkeypatc
         return Page("t", [], [], [Section("s", [chart_of(Layer("point", [Mark(0, 0.5, label=label)]))])])
 
     first = render(page_of("the"))
-    monkeypatch.setattr("embaudit.page.svg._draw", lambda wording, key: Markup("<svg>anew</svg>"))
+    monkeypatch.setattr("embaudit.pages.svg._draw", lambda wording, key: Markup("<svg>anew</svg>"))
     assert render(page_of("the"), first) == first
     assert "<svg>anew</svg>" in render(page_of("other"), first)
     assert "<svg>anew</svg>" in render(page_of("the"), first.replace("data-key", "data-other"))
@@ -185,7 +185,7 @@ def test_limits_are_drawn_where_texts_come_near_them(full_facts: dict[str, Any])
 
 def test_what_draws_is_imported_only_to_draw() -> None:
     code = (
-        "import sys, embaudit.page.html, embaudit.page.audit; "
+        "import sys, embaudit.pages.html, embaudit.pages.audit; "
         "print({'vl_convert', 'altair', 'matplotlib'} & set(sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "set()"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from embaudit.page.commands import pieces
+from embaudit.pages.commands import pieces
 
 
 @pytest.mark.parametrize(

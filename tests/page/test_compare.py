@@ -15,10 +15,10 @@ from plausible import audit_record, measure_runs, plausible_rows
 from ready_warehouses import put_audit
 
 from embaudit.cli.main import cli
-from embaudit.document import Table
-from embaudit.errors import UsageError
-from embaudit.page.compare import comparison_page
-from embaudit.page.sides import Comparison, Side, compare_sides, read_sides
+from embaudit.declared.document import Table
+from embaudit.pages.compare import comparison_page
+from embaudit.pages.sides import Comparison, Side, compare_sides, read_sides
+from embaudit.words.errors import UsageError
 
 Rows = dict[str, list[dict[str, Any]]]
 

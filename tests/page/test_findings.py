@@ -10,13 +10,13 @@ from plausible import plausible_rows
 from plausible_records import staged_findings
 from told_before import unread
 
-from embaudit.checking.verdict import FIRST
-from embaudit.finding import MAX_FINDINGS, Finding
+from embaudit.declared.finding import MAX_FINDINGS, Finding
 from embaudit.measures import MEASURES
 from embaudit.measures.findings import find_all
-from embaudit.page.audit import audit_page
-from embaudit.page.terminal import print_page
-from embaudit.profile import load_profile
+from embaudit.measures.profile import load_profile
+from embaudit.pages.audit import audit_page
+from embaudit.pages.terminal import print_page
+from embaudit.questions.check.verdict import FIRST
 
 DOCUMENTED = Path(__file__).resolve().parents[2] / "docs" / "findings.md"
 QUICK = load_profile("quick")

@@ -17,14 +17,14 @@ from ready_warehouses import put_audit
 from webpage import Page
 
 from embaudit.cli.main import cli
-from embaudit.document import Column, Section, Table
-from embaudit.document import Page as PageModel
-from embaudit.errors import CheckFailed, StorageError, UsageError
-from embaudit.page.audit import audit_page
-from embaudit.page.facts import read_audit
-from embaudit.page.html import render
-from embaudit.page.write import write_page
+from embaudit.declared.document import Column, Section, Table
+from embaudit.declared.document import Page as PageModel
+from embaudit.pages.audit import audit_page
+from embaudit.pages.facts import read_audit
+from embaudit.pages.html import render
+from embaudit.pages.write import write_page
 from embaudit.warehouse.connect import open_writer
+from embaudit.words.errors import CheckFailed, StorageError, UsageError
 
 SCRIPT = "<script>alert(1)</script>"
 ATTACKS = f'{SCRIPT}"><img src=x onerror=alert(1)>{{{{ 7 * 7 }}}}</style>javascript:alert(1)&amp;'

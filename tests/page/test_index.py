@@ -14,12 +14,12 @@ from plausible import audit_record, expectation, plausible_rows
 from ready_warehouses import put_audit
 from webpage import Page as HtmlPage
 
-from embaudit.address import warehouse_at
-from embaudit.chart import Chart
 from embaudit.cli.main import cli
-from embaudit.document import Link, Page, Table
-from embaudit.page.index import index_page, read_index
-from embaudit.page.write import write_index
+from embaudit.declared.chart import Chart
+from embaudit.declared.document import Link, Page, Table
+from embaudit.pages.index import index_page, read_index
+from embaudit.pages.write import write_index
+from embaudit.system.address import warehouse_at
 
 STRANGE = "<script>alert(1)</script>\u202e&amp;"
 

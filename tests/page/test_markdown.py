@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from some_rows import mostly_slow
 
-from embaudit.document import Table
-from embaudit.page.audit import audit_page
-from embaudit.page.markdown import plain, render
-from embaudit.shown import visible
+from embaudit.declared.document import Table
+from embaudit.pages.audit import audit_page
+from embaudit.pages.markdown import plain, render
+from embaudit.words.shown import visible
 
 # As the UI's reader: with HTML, tables and addresses that become links.
 READER = MarkdownIt("commonmark", {"html": True, "linkify": False}).enable("table").enable("strikethrough")

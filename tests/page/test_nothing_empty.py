@@ -8,10 +8,10 @@ from contextlib import redirect_stdout
 
 import pytest
 
-from embaudit.document import Column, Estimate, Page, Section, Table
-from embaudit.page.html import render as as_html
-from embaudit.page.markdown import render as as_markdown
-from embaudit.page.terminal import print_page
+from embaudit.declared.document import Column, Estimate, Page, Section, Table
+from embaudit.pages.html import render as as_html
+from embaudit.pages.markdown import render as as_markdown
+from embaudit.pages.terminal import print_page
 
 COLUMNS = (Column("first"), Column("hollow", ".2f"), Column("dashed"), Column("last", ","))
 ROWS = [("a", None, "–", 1), ("b", Estimate(None), "", None)]

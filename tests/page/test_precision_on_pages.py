@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from embaudit.measures.sticky import page
-from embaudit.page.general import identity
+from embaudit.pages.general import identity
 
 
 def said(facts: dict[str, Any], **changes: Any) -> str:

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from embaudit.chart import Chart
+from embaudit.declared.chart import Chart
 from embaudit.measures import MEASURES
-from embaudit.page.facts import read_audit
-from embaudit.page.shares import SHARES, shares_section
-from embaudit.tables import TABLES
+from embaudit.pages.facts import read_audit
+from embaudit.pages.shares import SHARES, shares_section
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.query import named_queries
-from embaudit.watch.regression import Figure
+from embaudit.warehouse.regression import Figure
+from embaudit.warehouse.tables import TABLES
 
 ONE = [
     Figure("surface", "lower case", "overlap", 1.0, 1.0, 1.0),

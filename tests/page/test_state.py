@@ -16,13 +16,13 @@ from plausible import audit_record, measure_runs, plausible_rows
 from ready_warehouses import put_audit
 from some_rows import mostly_slow
 
-from embaudit.address import warehouse_at
 from embaudit.cli.main import cli
-from embaudit.document import Page, Table
+from embaudit.declared.document import Page, Table
 from embaudit.measures import MEASURES
-from embaudit.page.audit import state_page
-from embaudit.page.facts import GENERAL, ONLY_WITH, read_audit, read_state
-from embaudit.page.index import index_page, read_index
+from embaudit.pages.audit import state_page
+from embaudit.pages.facts import GENERAL, ONLY_WITH, read_audit, read_state
+from embaudit.pages.index import index_page, read_index
+from embaudit.system.address import warehouse_at
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.named import find_checkpoint, find_result
 

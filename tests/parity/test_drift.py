@@ -13,14 +13,14 @@ from tiny import tiny_bert
 
 from benchmarks.serving.faults import faithful, padded
 from benchmarks.serving.server import Served, serving
-from embaudit.checking.served import check_served
 from embaudit.checkpoint import Checkpoint, LoadOptions, load_checkpoint
-from embaudit.comparisons.parity.parity import ParityReport, compare_with
-from embaudit.comparisons.passport.make import make_passport
-from embaudit.comparisons.passport.verify import verify_with
-from embaudit.functions.checkpoint import CheckpointFunction
-from embaudit.functions.endpoint.recognise import open_endpoint
+from embaudit.embedders.checkpoint import CheckpointFunction
+from embaudit.embedders.endpoint.recognise import open_endpoint
 from embaudit.measures.quality.material import Material, sample_material
+from embaudit.questions.check.served import check_served
+from embaudit.questions.parity.parity import ParityReport, compare_with
+from embaudit.questions.passport.make import make_passport
+from embaudit.questions.passport.verify import verify_with
 
 # Whether the request of this number, counted from 1, goes to the other model.
 Fallback = Callable[[int], bool]

@@ -13,10 +13,10 @@ from some_rows import mostly_slow
 from benchmarks.serving.faults import faithful
 from benchmarks.serving.server import Encode, Served, serving
 from embaudit.checkpoint import Checkpoint, LoadOptions, load_checkpoint
-from embaudit.comparisons.parity.parity import ParityReport, compare_with
-from embaudit.functions.checkpoint import CheckpointFunction
-from embaudit.functions.endpoint.recognise import open_endpoint
+from embaudit.embedders.checkpoint import CheckpointFunction
+from embaudit.embedders.endpoint.recognise import open_endpoint
 from embaudit.measures.quality.material import Material
+from embaudit.questions.parity.parity import ParityReport, compare_with
 
 
 def compared(encode: Encode, checkpoint: Checkpoint) -> ParityReport:

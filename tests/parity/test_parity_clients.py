@@ -28,12 +28,12 @@ from some_rows import mostly_slow
 
 from benchmarks.serving.server import Served, serving
 from embaudit.checkpoint import Checkpoint, LoadOptions, load_checkpoint
-from embaudit.comparisons.parity.foreign import untried, usable
-from embaudit.comparisons.parity.parity import ParityReport, compare_with
-from embaudit.functions.checkpoint import CheckpointFunction
-from embaudit.functions.endpoint.recognise import open_endpoint
-from embaudit.functions.object.carrier import ObjectFunction
+from embaudit.embedders.checkpoint import CheckpointFunction
+from embaudit.embedders.endpoint.recognise import open_endpoint
+from embaudit.embedders.object.carrier import ObjectFunction
 from embaudit.measures.quality.material import Material
+from embaudit.questions.parity.foreign import untried, usable
+from embaudit.questions.parity.parity import ParityReport, compare_with
 
 if TYPE_CHECKING:
     from tiktoken import Encoding

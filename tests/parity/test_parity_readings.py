@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.checkpoint.hard_texts import WORDS
-from embaudit.comparisons.parity.clients import HEADERS, TEXT_CHANGES
-from embaudit.comparisons.parity.compare import apart, compare_kind
-from embaudit.comparisons.parity.explain import explain
-from embaudit.comparisons.parity.forms import forms_of
-from embaudit.comparisons.parity.readings import alternatives, declared, whole_alternatives
-from embaudit.comparisons.parity.texts import FILLERS, SHORT_WORDS, text_of, texts_by_kind
-from embaudit.comparisons.parity.vectors import DECLARED, Maker, Making
+from embaudit.questions.parity.clients import HEADERS, TEXT_CHANGES
+from embaudit.questions.parity.compare import apart, compare_kind
+from embaudit.questions.parity.explain import explain
+from embaudit.questions.parity.forms import forms_of
+from embaudit.questions.parity.readings import alternatives, declared, whole_alternatives
+from embaudit.questions.parity.texts import FILLERS, SHORT_WORDS, text_of, texts_by_kind
+from embaudit.questions.parity.vectors import DECLARED, Maker, Making
 
 VECTORS = st.lists(st.lists(st.floats(-3, 3), min_size=4, max_size=4), min_size=1, max_size=5)
 

@@ -21,15 +21,15 @@ from benchmarks.serving.command import outcome_of
 from benchmarks.serving.faults import FAULTS, HARMLESS, Serving, each, faithful, padded, states_of, unit
 from benchmarks.serving.server import Refusal, Served, serving
 from embaudit.checkpoint import Checkpoint, LoadOptions, load_checkpoint
-from embaudit.comparisons.parity.compare import KindDifference
-from embaudit.comparisons.parity.findings import findings_of
-from embaudit.comparisons.parity.page import parity_page
-from embaudit.comparisons.parity.parity import ParityReport, compare_with
-from embaudit.errors import UsageError
-from embaudit.functions.checkpoint import CheckpointFunction
-from embaudit.functions.endpoint.recognise import open_endpoint
+from embaudit.embedders.checkpoint import CheckpointFunction
+from embaudit.embedders.endpoint.recognise import open_endpoint
 from embaudit.measures.quality.material import Material, sample_material
-from embaudit.page.terminal import print_page
+from embaudit.pages.terminal import print_page
+from embaudit.questions.parity.compare import KindDifference
+from embaudit.questions.parity.findings import findings_of
+from embaudit.questions.parity.page import parity_page
+from embaudit.questions.parity.parity import ParityReport, compare_with
+from embaudit.words.errors import UsageError
 
 
 def compared(served: Served, checkpoint: Checkpoint, material: Material | None = None) -> ParityReport:

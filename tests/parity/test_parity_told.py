@@ -10,14 +10,14 @@ from changed_vectors import CHANGES, NO_INSIDE, Changed
 from told_in_full import assert_told
 
 from embaudit.checkpoint import Checkpoint
-from embaudit.comparisons.parity.asking import AGAIN, AskedOtherwise
-from embaudit.comparisons.parity.compare import KindDifference
-from embaudit.comparisons.parity.corpora import CorpusDifference
-from embaudit.comparisons.parity.findings import findings_of
-from embaudit.comparisons.parity.parity import ParityReport, compare_with
-from embaudit.downstream.paired import PairedEstimate
-from embaudit.functions.checkpoint import CheckpointFunction
+from embaudit.corpora.downstream.paired import PairedEstimate
+from embaudit.embedders.checkpoint import CheckpointFunction
 from embaudit.measures.quality.material import Material
+from embaudit.questions.parity.asking import AGAIN, AskedOtherwise
+from embaudit.questions.parity.compare import KindDifference
+from embaudit.questions.parity.corpora import CorpusDifference
+from embaudit.questions.parity.findings import findings_of
+from embaudit.questions.parity.parity import ParityReport, compare_with
 
 D = 32
 

@@ -11,15 +11,15 @@ from role_clients import Client, opened
 
 from benchmarks.serving.faults import faithful
 from benchmarks.serving.server import Refusal, Served, serving
-from embaudit.checking.served import check_served
 from embaudit.checkpoint import Checkpoint, LoadOptions
-from embaudit.comparisons.parity.parity import compare_with
-from embaudit.comparisons.passport.make import make_passport
-from embaudit.comparisons.passport.verify import verify_with
-from embaudit.functions.checkpoint import CheckpointFunction
-from embaudit.functions.function import EmbeddingFunction
-from embaudit.functions.opened import AskedAs, open_function
+from embaudit.embedders.checkpoint import CheckpointFunction
+from embaudit.embedders.function import EmbeddingFunction
+from embaudit.embedders.opened import AskedAs, open_function
 from embaudit.measures.quality.material import Material, sample_material
+from embaudit.questions.check.served import check_served
+from embaudit.questions.parity.parity import compare_with
+from embaudit.questions.passport.make import make_passport
+from embaudit.questions.passport.verify import verify_with
 
 
 def unit(rows: np.ndarray) -> np.ndarray:

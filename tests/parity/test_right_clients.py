@@ -17,13 +17,13 @@ from some_rows import mostly_slow
 from tiny import tiny_bert
 
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
-from embaudit.comparisons.parity.parity import compare_with
-from embaudit.comparisons.passport.make import make_passport
-from embaudit.comparisons.passport.verify import verify_with
-from embaudit.comparisons.switch.encode import SearchTexts
-from embaudit.comparisons.switch.switch import switch_functions
-from embaudit.functions.checkpoint import CheckpointFunction
+from embaudit.embedders.checkpoint import CheckpointFunction
 from embaudit.measures.quality.material import Material, sample_material
+from embaudit.questions.parity.parity import compare_with
+from embaudit.questions.passport.make import make_passport
+from embaudit.questions.passport.verify import verify_with
+from embaudit.questions.switch.encode import SearchTexts
+from embaudit.questions.switch.switch import switch_functions
 
 # What families declare before queries and before documents.
 PROMPTS = {

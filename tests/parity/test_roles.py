@@ -12,13 +12,13 @@ from role_clients import Client, opened
 from some_rows import mostly_slow
 
 from embaudit.checkpoint import Checkpoint
-from embaudit.comparisons.parity.page import parity_page
-from embaudit.comparisons.parity.parity import ParityReport, compare_with
-from embaudit.comparisons.passport.make import make_passport
-from embaudit.comparisons.passport.verify import verify_with
-from embaudit.functions.checkpoint import CheckpointFunction
+from embaudit.embedders.checkpoint import CheckpointFunction
 from embaudit.measures.quality.material import Material
-from embaudit.page.html import render
+from embaudit.pages.html import render
+from embaudit.questions.parity.page import parity_page
+from embaudit.questions.parity.parity import ParityReport, compare_with
+from embaudit.questions.passport.make import make_passport
+from embaudit.questions.passport.verify import verify_with
 
 Change = Callable[[str], str]
 
@@ -117,7 +117,7 @@ def test_what_is_refused_anyway_is_not_refused_twice(spaced_checkpoint: Checkpoi
 
 
 def _too_long(checkpoint: Checkpoint) -> set[str]:
-    from embaudit.comparisons.parity.texts import texts_by_kind
+    from embaudit.questions.parity.texts import texts_by_kind
 
     return {kind for kind, texts in texts_by_kind(checkpoint).items() if any(len(text) > 700 for text in texts)}
 

@@ -16,14 +16,14 @@ from some_rows import mostly_slow
 from benchmarks.serving.faults import faithful
 from benchmarks.serving.server import Served, serving
 from embaudit.checkpoint import Checkpoint, LoadOptions
-from embaudit.comparisons.parity.parity import ParityReport, compare_with
-from embaudit.comparisons.passport.make import make_passport
-from embaudit.comparisons.passport.verify import verify_with
-from embaudit.functions.checkpoint import CheckpointFunction
-from embaudit.functions.function import EmbeddingFunction, roles_to_compare
-from embaudit.functions.opened import AskedAs, open_function
+from embaudit.embedders.checkpoint import CheckpointFunction
+from embaudit.embedders.function import EmbeddingFunction, roles_to_compare
+from embaudit.embedders.opened import AskedAs, open_function
 from embaudit.measures.quality.material import Material, sample_material
-from embaudit.page.html import render
+from embaudit.pages.html import render
+from embaudit.questions.parity.parity import ParityReport, compare_with
+from embaudit.questions.passport.make import make_passport
+from embaudit.questions.passport.verify import verify_with
 
 
 class Fewer(Client):

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from benchmarks.serving.server import Served, serving
-from embaudit.comparisons.parity.apart import is_rounding
-from embaudit.comparisons.parity.asking import AskedOtherwise, ask_in_a_batch, ask_otherwise
-from embaudit.comparisons.parity.compare import HALF, SAME, KindDifference, compare_kind, rounding_of
-from embaudit.comparisons.parity.explain import Explanation, _Way
-from embaudit.comparisons.parity.findings import finding_of_asking
-from embaudit.comparisons.parity.readings import Reading
-from embaudit.comparisons.parity.vectors import Making
-from embaudit.functions.endpoint.recognise import open_endpoint
+from embaudit.embedders.endpoint.recognise import open_endpoint
 from embaudit.measures.quality.lengths import Declared, length_findings
+from embaudit.questions.parity.apart import is_rounding
+from embaudit.questions.parity.asking import AskedOtherwise, ask_in_a_batch, ask_otherwise
+from embaudit.questions.parity.compare import HALF, SAME, KindDifference, compare_kind, rounding_of
+from embaudit.questions.parity.explain import Explanation, _Way
+from embaudit.questions.parity.findings import finding_of_asking
+from embaudit.questions.parity.readings import Reading
+from embaudit.questions.parity.vectors import Making
 
 Vectors = Callable[[list[str]], np.ndarray]
 

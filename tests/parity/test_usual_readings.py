@@ -20,10 +20,10 @@ from tiny_models import build, declare, load, pooling
 from benchmarks.serving.faults import faithful
 from benchmarks.serving.server import Served, serving
 from embaudit.checkpoint import Checkpoint, Encoder
-from embaudit.comparisons.parity.parity import ParityReport, compare_with
-from embaudit.functions.checkpoint import CheckpointFunction
-from embaudit.functions.endpoint.recognise import open_endpoint
+from embaudit.embedders.checkpoint import CheckpointFunction
+from embaudit.embedders.endpoint.recognise import open_endpoint
 from embaudit.measures.quality.material import Material
+from embaudit.questions.parity.parity import ParityReport, compare_with
 
 Vectors = Callable[[list[str]], np.ndarray]
 

@@ -9,10 +9,10 @@ import pytest
 from tiny import tiny_bert
 
 from embaudit.checkpoint import Checkpoint, LoadOptions, load_checkpoint
-from embaudit.comparisons.passport.file import write_passport
-from embaudit.comparisons.passport.make import make_passport
-from embaudit.comparisons.passport.passport import Passport
-from embaudit.functions.checkpoint import CheckpointFunction
+from embaudit.embedders.checkpoint import CheckpointFunction
+from embaudit.questions.passport.file import write_passport
+from embaudit.questions.passport.make import make_passport
+from embaudit.questions.passport.passport import Passport
 
 OPTIONS = LoadOptions(device="cpu")
 

@@ -17,14 +17,14 @@ import pytest
 import embaudit
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
 from embaudit.checkpoint.tokenizer import NO_LIMIT
-from embaudit.comparisons.parity.texts import ROLES
-from embaudit.comparisons.passport.canaries import PURPOSES, canary_texts
-from embaudit.comparisons.passport.file import read_passport, write_passport
-from embaudit.comparisons.passport.make import make_passport
-from embaudit.comparisons.passport.passport import Passport, checksum_of
-from embaudit.comparisons.passport.schema import passport_schema
-from embaudit.errors import StorageError, UsageError
-from embaudit.functions.checkpoint import CheckpointFunction
+from embaudit.embedders.checkpoint import CheckpointFunction
+from embaudit.questions.parity.texts import ROLES
+from embaudit.questions.passport.canaries import PURPOSES, canary_texts
+from embaudit.questions.passport.file import read_passport, write_passport
+from embaudit.questions.passport.make import make_passport
+from embaudit.questions.passport.passport import Passport, checksum_of
+from embaudit.questions.passport.schema import passport_schema
+from embaudit.words.errors import StorageError, UsageError
 
 SCHEMA = Path(__file__).parents[2] / "docs" / "passport.schema.json"
 

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from embaudit.checkpoint import Checkpoint, LoadOptions
-from embaudit.comparisons.passport.file import write_passport
-from embaudit.comparisons.passport.make import make_passport
-from embaudit.functions.checkpoint import CheckpointFunction
+from embaudit.embedders.checkpoint import CheckpointFunction
+from embaudit.questions.passport.file import write_passport
+from embaudit.questions.passport.make import make_passport
 
 pytestmark = pytest.mark.slow
 

@@ -9,9 +9,9 @@ from changed_vectors import CHANGES, Changed
 from told_in_full import assert_told, faults_of_page
 
 from embaudit.checkpoint import Checkpoint
-from embaudit.comparisons.passport.passport import Passport
-from embaudit.comparisons.passport.verify import verify_with
-from embaudit.functions.checkpoint import CheckpointFunction
+from embaudit.embedders.checkpoint import CheckpointFunction
+from embaudit.questions.passport.passport import Passport
+from embaudit.questions.passport.verify import verify_with
 
 
 @pytest.mark.parametrize("facts", [{}, {"takes_roles": False}, {"may_depend_on_asking": True}], ids=str)

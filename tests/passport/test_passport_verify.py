@@ -27,16 +27,16 @@ from benchmarks.serving.faults import (
 from benchmarks.serving.server import Encode, Refusal, Served, serving
 from benchmarks.serving.verifying import verified_as
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
-from embaudit.comparisons.parity.texts import ROLES
-from embaudit.comparisons.passport.make import make_passport
-from embaudit.comparisons.passport.page import passport_page
-from embaudit.comparisons.passport.passport import Canary, Passport, as_base64
-from embaudit.comparisons.passport.pattern import CAUSES, probable_cause
-from embaudit.comparisons.passport.verify import PassportReport, verify_with
-from embaudit.functions.checkpoint import CheckpointFunction
-from embaudit.functions.endpoint.client import EndpointError
-from embaudit.functions.endpoint.recognise import open_endpoint
-from embaudit.page.markdown import render
+from embaudit.embedders.checkpoint import CheckpointFunction
+from embaudit.embedders.endpoint.client import EndpointError
+from embaudit.embedders.endpoint.recognise import open_endpoint
+from embaudit.pages.markdown import render
+from embaudit.questions.parity.texts import ROLES
+from embaudit.questions.passport.make import make_passport
+from embaudit.questions.passport.page import passport_page
+from embaudit.questions.passport.passport import Canary, Passport, as_base64
+from embaudit.questions.passport.pattern import CAUSES, probable_cause
+from embaudit.questions.passport.verify import PassportReport, verify_with
 
 
 def verified(served: Served | Encode, passport: Passport) -> PassportReport:

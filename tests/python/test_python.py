@@ -19,7 +19,7 @@ from small_audits import Audited
 from tiny import tiny_bert
 
 import embaudit as library
-from embaudit.errors import CheckFailed, CheckpointError, UsageError, WarehouseError
+from embaudit.words.errors import CheckFailed, CheckpointError, UsageError, WarehouseError
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -240,8 +240,8 @@ def test_a_process_has_one_temporary_server_and_its_settings_back(
 ) -> None:
     from prefect.settings import PREFECT_API_URL, get_current_settings, temporary_settings
 
-    from embaudit.server.settings import defaults_for_call, server_for_call
-    from embaudit.server.temporary import temporary_server
+    from embaudit_flows.server.settings import defaults_for_call, server_for_call
+    from embaudit_flows.server.temporary import temporary_server
 
     monkeypatch.delenv("PREFECT_API_REQUEST_TIMEOUT", raising=False)
     monkeypatch.setenv("EMBAUDIT_HOME", str(tmp_path))

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from role_clients import Client, opened
 
-from embaudit.checking.served import check_served
 from embaudit.checkpoint import Checkpoint, LoadOptions, load_checkpoint
 from embaudit.measures.quality.material import sample_material
+from embaudit.questions.check.served import check_served
 
 pytestmark = pytest.mark.slow
 

@@ -15,7 +15,6 @@ from broken_copies import BROKEN, HARMLESS, copy_of_packaged
 from tiny import tiny_bert
 from torch.utils.flop_counter import FlopCounterMode
 
-from embaudit.checking import check as checking
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
 from embaudit.checkpoint.encoder import counted
 from embaudit.checkpoint.size import multiplied, tokens_within
@@ -26,6 +25,7 @@ from embaudit.measures.quality.collapse import of_more, participation_ratio
 from embaudit.measures.quality.fewer import LEAST, OPERATIONS, RULE, fewer
 from embaudit.measures.quality.material import Material, sample_material
 from embaudit.measures.quality.quality import quality_findings
+from embaudit.questions.check import check as checking
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "anatomy"))
 from tiny_families import IDS, tiny_model

@@ -13,16 +13,16 @@ from measure_alone import run_of, tables_of
 from tiny import tiny_bert
 
 import embaudit
-from embaudit.checking.check import check
-from embaudit.checking.served import check_served
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
-from embaudit.errors import UsageError
-from embaudit.functions.opened import open_function
-from embaudit.intervals import resample_clusters
+from embaudit.embedders.opened import open_function
 from embaudit.measures.quality.material import Collection, Material, golden_collection
 from embaudit.measures.quality.scores import SEED, CollectionScorer, answer_ranks
 from embaudit.measures.run import Run
+from embaudit.questions.check.check import check
+from embaudit.questions.check.served import check_served
+from embaudit.statistics.intervals import resample_clusters
 from embaudit.steps.corpora import stage_source
+from embaudit.words.errors import UsageError
 
 DOCUMENTS = [f"river {place} runs past town {place * 7 % 30} and mill {place * 11 % 30}" for place in range(40)]
 ASKED = [(f"town {place * 7 % 30} mill {place * 11 % 30}", {place: 1.0}, frozenset()) for place in range(12)]

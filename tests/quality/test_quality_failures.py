@@ -11,7 +11,7 @@ import torch
 from tiny import tiny_bert
 
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
-from embaudit.finding import Finding
+from embaudit.declared.finding import Finding
 from embaudit.measures.quality import quality as quality_module
 from embaudit.measures.quality.material import Material, sample_material
 from embaudit.measures.quality.passes import EveryWay

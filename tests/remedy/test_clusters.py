@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 from sklearn.metrics import v_measure_score
 
-from embaudit.downstream.clustering import Clustering, v_measures
-from embaudit.downstream.material import LabelledTexts
+from embaudit.corpora.downstream.clustering import Clustering, v_measures
+from embaudit.corpora.downstream.material import LabelledTexts
 
 TEXTS, LABELS = tuple(f"text {i}" for i in range(60)), tuple("abc"[i % 3] for i in range(60))
 

@@ -7,9 +7,9 @@ import pytest
 from scipy.stats import binom
 from toy import documents, encode
 
-from embaudit.downstream.classification import Classification
-from embaudit.downstream.material import Judgements, LabelledTexts
-from embaudit.downstream.retrieval import Retrieval
+from embaudit.corpora.downstream.classification import Classification
+from embaudit.corpora.downstream.material import Judgements, LabelledTexts
+from embaudit.corpora.downstream.retrieval import Retrieval
 from embaudit.measures.tempscale.compare import ArmScore, Choice, bins_of, compare
 
 GRID = (1.0, 0.9, 0.7, 0.5)

@@ -11,9 +11,9 @@ import pytest
 from scipy.stats import spearmanr
 
 from embaudit.corpora import load_corpus
-from embaudit.downstream.material import GradedPairs, pick_graded
-from embaudit.downstream.similarity import Similarity
-from embaudit.errors import NotMeasurable
+from embaudit.corpora.downstream.material import GradedPairs, pick_graded
+from embaudit.corpora.downstream.similarity import Similarity
+from embaudit.words.errors import NotMeasurable
 
 Sets = Mapping[str, list[tuple[str, str, float]]]
 

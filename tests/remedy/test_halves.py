@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embaudit.downstream.classification import Classification
-from embaudit.downstream.material import GradedPairs, Judgements, LabelledTexts
-from embaudit.downstream.retrieval import Retrieval
-from embaudit.downstream.similarity import Similarity
-from embaudit.downstream.split import in_report, units_of
-from embaudit.draw import content_order
+from embaudit.corpora.downstream.classification import Classification
+from embaudit.corpora.downstream.material import GradedPairs, Judgements, LabelledTexts
+from embaudit.corpora.downstream.retrieval import Retrieval
+from embaudit.corpora.downstream.similarity import Similarity
+from embaudit.corpora.downstream.split import in_report, units_of
+from embaudit.corpora.draw import content_order
 
 TEXTS = [f"text {i}" for i in range(41)]
 

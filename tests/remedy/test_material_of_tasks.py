@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from embaudit.downstream.material import pick_graded, pick_judged, pick_labelled
-from embaudit.errors import NotMeasurable
+from embaudit.corpora.downstream.material import pick_graded, pick_judged, pick_labelled
+from embaudit.words.errors import NotMeasurable
 
 LABELLED = [(f"text {i}", "ab"[i % 2]) for i in range(60)]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from embaudit.errors import NotMeasurable
 from embaudit.measures.tempscale.baselines import average_pieces, fitted_baselines, pieces_of
-from embaudit.mitigation.space import Centring, Whitening
+from embaudit.remedies.mitigation.space import Centring, Whitening
+from embaudit.words.errors import NotMeasurable
 
 FITTED = np.random.default_rng(1).normal(size=(200, 6)) @ np.random.default_rng(2).normal(size=(6, 6)) + 3.0
 OTHERS = np.random.default_rng(3).normal(size=(5, 6))

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from embaudit.corpora.downstream.material import Judgements, pick_judged
+from embaudit.corpora.downstream.retrieval import BLOCK, CUT, Retrieval, evaluate, nearest
 from embaudit.corpora.judged import load_judged, own_of, relevant_of
-from embaudit.downstream.material import Judgements, pick_judged
-from embaudit.downstream.retrieval import BLOCK, CUT, Retrieval, evaluate, nearest
 
 
 def by_hand(cosines: np.ndarray, relevant: dict[int, float]) -> float:

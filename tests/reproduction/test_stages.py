@@ -11,7 +11,7 @@ import pytest
 from benchmarks.reproduction.bench import Bench
 from benchmarks.reproduction.command import main, run
 from benchmarks.reproduction.kept import commit, read
-from embaudit.errors import UsageError
+from embaudit.words.errors import UsageError
 
 WORDS = ["river", "town", "war", "music", "sea", "ship", "king", "church", "family", "great", "north", "gold", "fire"]
 

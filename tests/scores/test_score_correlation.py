@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from embaudit.scores import ScoredMeasure, average_over_tasks, correlate, spearman
+from embaudit.corpora.scores import ScoredMeasure, average_over_tasks, correlate, spearman
 
 
 @pytest.mark.parametrize("n", [3, 5, 7])

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from score_files import REVISION, mteb_result, write_mteb
 
-from embaudit.errors import UsageError
-from embaudit.scores import Score, read_scores
+from embaudit.corpora.scores import Score, read_scores
+from embaudit.words.errors import UsageError
 
 ROWS: list[dict[str, Any]] = [
     {"checkpoint": "intfloat/e5-base-v2", "task": "STS12", "score": 0.735},

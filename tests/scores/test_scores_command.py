@@ -17,8 +17,8 @@ from scipy import stats
 from score_files import REVISION, put_audits, write_mteb
 
 from embaudit.cli.main import cli
-from embaudit.errors import EmbauditError, UsageError, WarehouseError
 from embaudit.warehouse.query import run_query
+from embaudit.words.errors import EmbauditError, UsageError, WarehouseError
 
 # arXiv 2604.27398, Wikipedia, in the order of the paper's pairs.
 PUBLISHED = {

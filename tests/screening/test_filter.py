@@ -16,8 +16,8 @@ from plausible_sticky import CONTROL_SLOPE, SLOPES
 from ready_warehouses import put_audit
 
 from embaudit.cli.main import cli
-from embaudit.errors import EmbauditError, UsageError
-from embaudit.screening.tokens import read_token_list
+from embaudit.remedies.screening.tokens import read_token_list
+from embaudit.words.errors import EmbauditError, UsageError
 
 DOCS = (Path(__file__).parents[2] / "docs/screen.md").read_text()
 (EXAMPLE,) = re.findall(r"```python\n(.*?)```", DOCS, re.DOTALL)

@@ -21,9 +21,9 @@ from tiny import ENGLISH
 
 from embaudit.checkpoint.tokenizer_alone import load_tokenizer_alone
 from embaudit.cli.main import cli
-from embaudit.errors import CheckpointError, CorpusError, UsageError
-from embaudit.screening.count import encoder_of_tokens
-from embaudit.screening.tokens import SevereToken, TokenList
+from embaudit.remedies.screening.count import encoder_of_tokens
+from embaudit.remedies.screening.tokens import SevereToken, TokenList
+from embaudit.words.errors import CheckpointError, CorpusError, UsageError
 
 WORDS = [word for word in ENGLISH.split() if word not in ("river", "stone")]
 POISON = {7: "river " * 6, 100: "stone river stone river", 333: "working walking " * 4}

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embaudit.screening import words
-from embaudit.screening.count import encoder_of_tokens
-from embaudit.screening.words import WordEncoder, splits_at_spaces
+from embaudit.remedies.screening import words
+from embaudit.remedies.screening.count import encoder_of_tokens
+from embaudit.remedies.screening.words import WordEncoder, splits_at_spaces
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embaudit.comparisons.search.exact import METRICS, exact_search
+from embaudit.questions.search.exact import METRICS, exact_search
 from embaudit.stores.store import Metric, RowBatch, Store
 
 

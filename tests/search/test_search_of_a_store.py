@@ -15,14 +15,14 @@ import numpy as np
 import pytest
 
 import embaudit
-from embaudit.chart import Chart
-from embaudit.comparisons.search.curve import TriedSetting, least_change
-from embaudit.comparisons.search.page import search_page
-from embaudit.comparisons.search.recall import MeanShare
-from embaudit.comparisons.search.report import SearchReport, look_at_search
-from embaudit.errors import CorpusError
+from embaudit.declared.chart import Chart
+from embaudit.questions.search.curve import TriedSetting, least_change
+from embaudit.questions.search.page import search_page
+from embaudit.questions.search.recall import MeanShare
+from embaudit.questions.search.report import SearchReport, look_at_search
 from embaudit.stores.opened import open_store
 from embaudit.stores.search import Hits, StoreSearch
+from embaudit.words.errors import CorpusError
 from tests.commands import run_here
 from tests.planted_indexes import INNER, L2, built, clustered, graph, on_the_ground, without_links_to, written
 

@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 from told_in_full import assert_told
 
-from embaudit.comparisons.search.curve import TriedSetting
-from embaudit.comparisons.search.findings import search_findings
-from embaudit.comparisons.search.recall import MeanShare
-from embaudit.comparisons.search.report import SearchReport, look_at_search
-from embaudit.errors import CorpusError
-from embaudit.sentences import within
+from embaudit.questions.search.curve import TriedSetting
+from embaudit.questions.search.findings import search_findings
+from embaudit.questions.search.recall import MeanShare
+from embaudit.questions.search.report import SearchReport, look_at_search
 from embaudit.stores.opened import open_store
 from embaudit.stores.search import Hits
+from embaudit.words.errors import CorpusError
+from embaudit.words.sentences import within
 from tests.planted_indexes import L2, built, clustered, graph, written
 
 VECTORS = clustered(300, 8, 10)

@@ -15,8 +15,8 @@ from hostile import Touch, bare_pickle, code
 
 from embaudit.corpora import load_corpus
 from embaudit.corpora.chosen_pairs import read_chosen_pairs
-from embaudit.errors import CorpusError, EmbauditError, UsageError
-from embaudit.request import AuditRequest
+from embaudit.questions.audit import AuditRequest
+from embaudit.words.errors import CorpusError, EmbauditError, UsageError
 
 TEXTS = ["the river runs to the sea", "the old town has a church"]
 

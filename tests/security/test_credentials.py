@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 from commands import Embaudit
 
-from embaudit.errors import WarehouseError
-from embaudit.masking import has_credentials, without_credentials
+from embaudit.words.errors import WarehouseError
+from embaudit.words.masking import has_credentials, without_credentials
 
 # Each with a word of its own, so that a leak names its source.
 CANARIES = {

@@ -12,13 +12,13 @@ from some_rows import mostly_slow
 from embaudit.checkpoint.card import front_matter
 from embaudit.checkpoint.files import read_object
 from embaudit.checkpoint.tensors import stored_tensors
-from embaudit.comparisons.passport.file import read_passport
-from embaudit.errors import EmbauditError
-from embaudit.gate.load import load_policy
-from embaudit.scores.read import read_scores
-from embaudit.screening.tokens import read_token_list
-from embaudit.small_files import CARD_BYTES, MOST_BYTES
+from embaudit.corpora.scores.read import read_scores
+from embaudit.questions.passport.file import read_passport
+from embaudit.remedies.screening.tokens import read_token_list
+from embaudit.system.small_files import CARD_BYTES, MOST_BYTES
+from embaudit.warehouse.gate.load import load_policy
 from embaudit.watch.watch_list import read_watch_list
+from embaudit.words.errors import EmbauditError
 
 READERS: dict[str, Callable[[Path], object]] = {
     "settings of a checkpoint": read_object,

@@ -12,14 +12,14 @@ import pytest
 from hostile import NAMES
 from plausible import SCHEMAS, audit_record, measure_runs, plausible_rows, stage_all
 
-from embaudit.address import warehouse_at
 from embaudit.checkpoint import CheckpointRef, LoadOptions, resolve
 from embaudit.checkpoint.load import describe
 from embaudit.cli.main import main
 from embaudit.corpora import load_corpus
-from embaudit.errors import EmbauditError
+from embaudit.system.address import warehouse_at
 from embaudit.warehouse.publish import publish
 from embaudit.warehouse.query import run_query
+from embaudit.words.errors import EmbauditError
 
 MISSING = [
     *("../../x", "./../x", "/nowhere/at/all", "~nobody/x", "~/../x", "packaged:../../x", "packaged:/etc/passwd"),

@@ -11,7 +11,7 @@ import pytest
 from hostile import Touch, bare_pickle, torch_archive
 
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
-from embaudit.errors import CheckpointError
+from embaudit.words.errors import CheckpointError
 
 FORMS: dict[str, Callable[[Path], bytes]] = {"bare pickle": bare_pickle, "torch archive": torch_archive}
 # What transformers, sentence-transformers, peft, accelerate or a training script keeps as a pickle beside the weights.

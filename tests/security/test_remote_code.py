@@ -13,7 +13,7 @@ from hostile import code
 
 from embaudit.checkpoint import LoadOptions, load_checkpoint
 from embaudit.checkpoint.backbone import named_backbone
-from embaudit.errors import CheckpointError, EmbauditError
+from embaudit.words.errors import CheckpointError, EmbauditError
 
 OWN_CODE = "own_code.py"
 

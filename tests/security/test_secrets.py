@@ -13,14 +13,14 @@ import pytest
 from commands import run_here
 
 from embaudit.cli.process import _MaskedText
-from embaudit.document import Page
-from embaudit.errors import UsageError, one_line
-from embaudit.finding import Finding
-from embaudit.functions.endpoint.client import Failed
-from embaudit.masking import keep_credentials, keep_secret, keep_secrets_of, mask_error, masked, masked_output
-from embaudit.page.html import render as as_html
-from embaudit.page.markdown import render as as_markdown
+from embaudit.declared.document import Page
+from embaudit.declared.finding import Finding
+from embaudit.embedders.endpoint.client import Failed
+from embaudit.pages.html import render as as_html
+from embaudit.pages.markdown import render as as_markdown
 from embaudit.warehouse.write import sql_value
+from embaudit.words.errors import UsageError, one_line
+from embaudit.words.masking import keep_credentials, keep_secret, keep_secrets_of, mask_error, masked, masked_output
 from embaudit_tasks.log_lines import ReadableLines
 
 KEY = "sk-canary/0123456789+abc"

@@ -13,10 +13,10 @@ import pytest
 from commands import CLI
 from some_rows import mostly_slow
 
-from embaudit.errors import ServerError, StorageError, UsageError
-from embaudit.server import temporary
-from embaudit.server.proxies import loopback_exempt, require_usable_proxies
-from embaudit.server.temporary import TemporaryServer
+from embaudit.words.errors import ServerError, StorageError, UsageError
+from embaudit_flows.server import temporary
+from embaudit_flows.server.proxies import loopback_exempt, require_usable_proxies
+from embaudit_flows.server.temporary import TemporaryServer
 
 PROXY = "http://127.0.0.1:9"
 OTHER_SERVER = {
@@ -43,12 +43,12 @@ PROFILES = 'active = "office"\n[profiles.office]\n'
 # A flow on this process's server, as a command runs one, after which the settings of the user's own are back.
 CODE = """
 import os
-from embaudit.server.settings import defaults_for_call, server_for_call
+from embaudit_flows.server.settings import defaults_for_call, server_for_call
 before = dict(os.environ)
 with defaults_for_call(), server_for_call():
     from prefect import flow, task
     from prefect.artifacts import create_markdown_artifact
-    from embaudit.server.temporary import await_server
+    from embaudit_flows.server.temporary import await_server
     await_server()
     @task(persist_result=False)
     def one():

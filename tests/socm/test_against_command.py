@@ -11,9 +11,9 @@ from tiny import tiny_bert
 
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
 from embaudit.cli.against import against
-from embaudit.errors import UsageError
 from embaudit.measures.socm.clouds import clouds_of
 from embaudit.measures.socm.pairs import given_pairs
+from embaudit.words.errors import UsageError
 
 PASSAGES = ["the river town", "a small bird", "the law court of the state", "rain snow and ice", "iron and gold"]
 

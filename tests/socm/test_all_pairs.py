@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from random_clouds import by_definition, clouds_from, random_texts, table_of
 
 from embaudit.checkpoint import Encoder
-from embaudit.errors import MeasureError
 from embaudit.measures.socm.clouds import TRACE_BOUND, TokenCloud, token_cloud
 from embaudit.measures.socm.nuclear import Eigenvalues
 from embaudit.measures.socm.pairs import all_pairs, count_pairs_of_shard, plan_blocks
 from embaudit.measures.socm.summary import summarise
+from embaudit.words.errors import MeasureError
 
 
 @pytest.mark.parametrize("d", [3, 8, 16])

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_clouds import clouds_from, random_texts, table_of
 
-from embaudit.errors import MeasureError, NotMeasurable
 from embaudit.measures.socm.clouds import COSINE_BOUND, TRACE_BOUND, clouds_of, token_cloud
+from embaudit.words.errors import MeasureError, NotMeasurable
 
 
 def test_a_cloud_is_scaled_and_centred() -> None:

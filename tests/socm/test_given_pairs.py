@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_clouds import by_definition, clouds_from, random_texts, table_of
 
-from embaudit.errors import MeasureError
 from embaudit.measures.socm.clouds import TokenCloud
 from embaudit.measures.socm.nuclear import Eigenvalues, Polar
 from embaudit.measures.socm.pairs import Accuracy, against_corpus, all_pairs, checked, given_pairs
+from embaudit.words.errors import MeasureError
 
 
 def by_position(clouds: list[TokenCloud]) -> dict[int, TokenCloud]:

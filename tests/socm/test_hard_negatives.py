@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embaudit.corpora import MinedSource, load_corpus, mined_corpus, read_retrieval
-from embaudit.errors import CorpusError, MeasureError
 from embaudit.measures.socm.mining import by_bm25, by_cosine
+from embaudit.words.errors import CorpusError, MeasureError
 
 PASSAGES = [
     "stone bridge river river",

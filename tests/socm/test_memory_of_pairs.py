@@ -17,11 +17,11 @@ from dataclasses import asdict
 from pathlib import Path
 import numpy as np
 import pyarrow as pa
-from embaudit.peak_memory import peak_memory
+from embaudit.system.peak_memory import peak_memory
 from embaudit.measures.socm.clouds import clouds_of
 from embaudit.measures.socm.nuclear import Eigenvalues
 from embaudit.measures.socm.pairs import Accuracy, all_pairs, checked
-from embaudit.staging import stage
+from embaudit.steps.staging import stage
 from embaudit.measures.socm.tables import SocmPairRow
 
 # Several groups of rows in the smaller file too: one group is what may wait in memory.

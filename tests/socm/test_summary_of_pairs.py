@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from random_clouds import clouds_from, random_texts, table_of
 
-from embaudit.errors import MeasureError
 from embaudit.measures.socm.pairs import PairBlock, all_pairs, given_pairs
 from embaudit.measures.socm.summary import LEVELS, QUANTILE_ACCURACY, QUANTILES, QuantileSketch, Surface, summarise
+from embaudit.words.errors import MeasureError
 
 
 def test_traces_above_two_are_reported_and_not_clipped() -> None:

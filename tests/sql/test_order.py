@@ -14,12 +14,12 @@ import pytest
 from plausible import audit_record, expectation, measure_runs, plausible_rows
 from ready_warehouses import put_audit
 
-from embaudit.page.facts import read_audit
-from embaudit.tables import TABLES
+from embaudit.pages.facts import read_audit
 from embaudit.warehouse.connect import open_reader, open_writer
 from embaudit.warehouse.copy import tables_of
 from embaudit.warehouse.migrate import known_views
 from embaudit.warehouse.query import named_queries
+from embaudit.warehouse.tables import TABLES
 
 Rows = list[tuple[Any, ...]]
 

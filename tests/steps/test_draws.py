@@ -14,9 +14,8 @@ from tiny import ENGLISH, tiny_bert
 
 from embaudit.checkpoint import load_checkpoint
 from embaudit.corpora import load_corpus
-from embaudit.downstream.material import pick_labelled
-from embaudit.draw import Draw, content_order, rank
-from embaudit.keys import content_key
+from embaudit.corpora.downstream.material import pick_labelled
+from embaudit.corpora.draw import Draw, content_order, rank
 from embaudit.measures.geometry.settings import GeometrySettings
 from embaudit.measures.geometry.steps import corpus_geometry
 from embaudit.measures.layers.settings import LayerSettings
@@ -29,10 +28,11 @@ from embaudit.measures.socm.steps.plane import socm_plane
 from embaudit.measures.socm.steps.summary import socm_summary
 from embaudit.measures.socm.steps.texts import socm_pairs, socm_texts
 from embaudit.measures.socm.steps.tightness import socm_tightness
-from embaudit.request import AuditRequest
-from embaudit.staging.stage import read_rows
+from embaudit.questions.audit import AuditRequest
 from embaudit.steps.corpora import drawn_pairs, drawn_texts, rows_read, stage_corpus
 from embaudit.steps.results import CheckpointSpec, StagedCorpus
+from embaudit.steps.staging.stage import read_rows
+from embaudit.system.keys import content_key
 
 FIRST, REST, DRAWN = 40, 360, 40
 

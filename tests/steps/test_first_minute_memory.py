@@ -8,10 +8,10 @@ import pytest
 import torch
 from tiny import tiny_bert
 
-from embaudit.errors import NotMeasurable
 from embaudit.measures.integrity.steps import checkpoint_integrity
 from embaudit.measures.quality.steps import checkpoint_quality
 from embaudit.steps.results import CheckpointSpec, checkpoint_of
+from embaudit.words.errors import NotMeasurable
 
 # On the processor and on Apple's devices, torch has no class of its own for it.
 LACKS = [

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from embaudit.errors import CheckpointError
 from embaudit.steps.processes import WorkerDied, WorkerProcesses
+from embaudit.words.errors import CheckpointError
 
 LONG = "x" * 1_000_000
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.sharing import one_processor
-from embaudit.processors import processors, share_processors
+from embaudit.system.processors import processors, share_processors
 
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 OWN, CPU = "proc/self/cgroup", "sys/fs/cgroup/cpu"

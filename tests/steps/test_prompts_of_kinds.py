@@ -13,17 +13,17 @@ from tiny import ENGLISH, tiny_bert
 
 from embaudit.checkpoint import Encoder, load_checkpoint
 from embaudit.corpora import load_corpus
-from embaudit.draw import Draw
+from embaudit.corpora.draw import Draw
 from embaudit.measures.socm.clouds import token_cloud
 from embaudit.measures.socm.pairs import given_pairs
 from embaudit.measures.socm.steps.listed import socm_listed
 from embaudit.measures.task_material import MATERIAL_SCHEMA
 from embaudit.measures.tempscale.settings import TempscaleSettings
 from embaudit.measures.tempscale.steps.temperatures import tempscale_vectors
-from embaudit.request import AuditRequest
-from embaudit.staging.stage import read_rows
+from embaudit.questions.audit import AuditRequest
 from embaudit.steps.corpora import stage_corpus
 from embaudit.steps.results import CheckpointSpec, stage_rows
+from embaudit.steps.staging.stage import read_rows
 from embaudit_flows.plan import plan_audit
 from embaudit_tasks.mining import mined_pairs
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from tiny import tiny_bert
 
-from embaudit.errors import UsageError
 from embaudit.measures import MEASURES
-from embaudit.page.facts import _queries
+from embaudit.pages.facts import _queries
+from embaudit.words.errors import UsageError
 
 ALONE = """
 import sys
@@ -22,7 +22,7 @@ from embaudit.checkpoint import load_checkpoint
 from embaudit.corpora import load_corpus
 from embaudit.measures import MEASURES
 from embaudit.measures.run import Run
-from embaudit.profile import load_profile
+from embaudit.measures.profile import load_profile
 from embaudit.steps.corpora import stage_corpus
 from embaudit.steps.results import CheckpointSpec
 

@@ -11,13 +11,13 @@ from tiny import ENGLISH, tiny_bert
 
 from embaudit.checkpoint import Encoder, load_checkpoint
 from embaudit.corpora import load_corpus
-from embaudit.draw import Draw
+from embaudit.corpora.draw import Draw
 from embaudit.measures.socm.clouds import token_cloud
 from embaudit.measures.socm.pairs import given_pairs
 from embaudit.measures.socm.steps.cut import socm_cut
-from embaudit.request import AuditRequest
-from embaudit.staging.stage import read_rows
+from embaudit.questions.audit import AuditRequest
 from embaudit.steps.corpora import stage_corpus
+from embaudit.steps.staging.stage import read_rows
 from embaudit_flows.plan import plan_audit
 
 WORDS = ENGLISH.split()

@@ -10,13 +10,13 @@ from tiny import tiny_bert
 
 from embaudit.checkpoint import Encoder, load_checkpoint
 from embaudit.corpora import load_corpus
-from embaudit.draw import Draw
+from embaudit.corpora.draw import Draw
 from embaudit.measures.socm.poolings import POOLINGS, pooled
 from embaudit.measures.socm.steps.poolings import socm_poolings
 from embaudit.measures.socm.steps.texts import socm_pairs
-from embaudit.request import AuditRequest
-from embaudit.staging.stage import read_rows
+from embaudit.questions.audit import AuditRequest
 from embaudit.steps.corpora import drawn_texts, stage_corpus
+from embaudit.steps.staging.stage import read_rows
 from embaudit_flows.plan import plan_audit
 
 

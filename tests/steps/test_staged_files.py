@@ -18,14 +18,14 @@ import pytest
 from some_rows import mostly_slow
 
 from embaudit.corpora import load_corpus
-from embaudit.draw import Draw
-from embaudit.errors import StorageError
-from embaudit.expectations.check import _read_frame
+from embaudit.corpora.draw import Draw
 from embaudit.measures.sticky.moments import Moments
 from embaudit.measures.sticky.steps.files import moment_columns, read_frame, read_moments
-from embaudit.staging import leftovers
-from embaudit.staging.leftovers import LEASES, delete_leftovers, find_leftovers, in_use
-from embaudit.staging.stage import (
+from embaudit.steps.corpora import drawn_pairs, drawn_texts, rows_read, some_texts, stage_corpus
+from embaudit.steps.results import Staged, StagedCorpus
+from embaudit.steps.staging import leftovers
+from embaudit.steps.staging.leftovers import LEASES, delete_leftovers, find_leftovers, in_use
+from embaudit.steps.staging.stage import (
     is_staged,
     read_batches,
     read_record,
@@ -34,9 +34,9 @@ from embaudit.staging.stage import (
     write_columns,
     write_rows,
 )
-from embaudit.steps.corpora import drawn_pairs, drawn_texts, rows_read, some_texts, stage_corpus
-from embaudit.steps.results import Staged, StagedCorpus
 from embaudit.steps.tables import TextPairRow, TextRow
+from embaudit.warehouse.expectations.check import _read_frame
+from embaudit.words.errors import StorageError
 
 DAYS = 40
 FEW = Draw(rows=3, seed=0)

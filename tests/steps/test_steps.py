@@ -15,20 +15,20 @@ import pyarrow.parquet as pq
 import pytest
 from pydantic import BaseModel, ConfigDict
 
-from embaudit.errors import StorageError
-from embaudit.keys import content_key
 from embaudit.measures import MEASURES
 from embaudit.measures.impact.steps.scores import PoisonedSide
 from embaudit.measures.layers.steps import layer_statistics
 from embaudit.measures.length.tables import LengthRiseRow
 from embaudit.measures.sticky.steps.files import Sample
 from embaudit.measures.sticky.steps.shards import TokenShard
-from embaudit.page.general import _mixed
-from embaudit.staging.stage import read_rows
+from embaudit.pages.general import _mixed
 from embaudit.steps import step as steps
 from embaudit.steps.results import CheckpointSpec, Staged, StagedCorpus, versions_of
+from embaudit.steps.staging.stage import read_rows
 from embaudit.steps.step import NotStaged, Outputs, Step, key_part, only_staged, part_of, step
 from embaudit.steps.tables import AuditCorpusRow
+from embaudit.system.keys import content_key
+from embaudit.words.errors import StorageError
 from embaudit_flows.plan import library_versions
 from embaudit_tasks.steps import GPU_TAG, task_of
 

@@ -16,7 +16,6 @@ from tiny import tiny_bert
 
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
 from embaudit.checkpoint.eager import eager_attention
-from embaudit.errors import MeasureError
 from embaudit.measures.sticky.evidence import attention
 from embaudit.measures.sticky.evidence.attention import (
     AttentionShift,
@@ -26,6 +25,7 @@ from embaudit.measures.sticky.evidence.attention import (
     received_at,
     wasserstein_distances,
 )
+from embaudit.words.errors import MeasureError
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from synthetic_points import moments_of, points_of
 
-from embaudit.intervals import resample_clusters
 from embaudit.measures.sticky.effects import (
     Effect,
     crossed_resamples,
@@ -24,6 +23,7 @@ from embaudit.measures.sticky.scores import PROTOCOLS
 from embaudit.measures.sticky.tally import SearchFound
 from embaudit.measures.sticky.thresholds import Threshold, adaptive_threshold, validation_value
 from embaudit.measures.sticky.verdicts import TokenEffects, common_thresholds, summary_rows, validation_rows
+from embaudit.statistics.intervals import resample_clusters
 
 U = 0.3
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embaudit.errors import MeasureError
+from embaudit.checkpoint.vocabulary.entries import TokenEntry
 from embaudit.measures.sticky.evidence.enrichment import (
     LABELS,
     NUMBERS,
@@ -20,7 +20,7 @@ from embaudit.measures.sticky.evidence.enrichment import (
     is_non_latin,
     is_non_latin_or_symbol,
 )
-from embaudit.vocabulary.entries import TokenEntry
+from embaudit.words.errors import MeasureError
 
 Row = dict[str, Any]
 COLUMNS = {

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from embaudit.checkpoint import Checkpoint
-from embaudit.errors import MeasureError
 from embaudit.measures.sticky.insertion import OPERATORS, Operator, make_draw
+from embaudit.words.errors import MeasureError
 
 SENTENCE = "the quick brown fox jumps over the lazy dog"
 TOKEN = 2323

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embaudit.errors import MeasureError
+from embaudit.measures.profile import load_profile, profile_names
 from embaudit.measures.sticky.plan import (
     EXHAUSTIVE_PILOT,
     GOING_ON,
@@ -24,7 +24,7 @@ from embaudit.measures.sticky.plan import (
 from embaudit.measures.sticky.scores import Scores
 from embaudit.measures.sticky.search import MIN_PILOT
 from embaudit.measures.sticky.settings import StickySettings
-from embaudit.profile import load_profile, profile_names
+from embaudit.words.errors import MeasureError
 
 
 def vocabulary(count: int, reachable: int | None = None) -> list[dict[str, Any]]:

@@ -21,7 +21,7 @@ from embaudit.measures.sticky.scores import score
 from embaudit.measures.sticky.settings import StickySettings
 from embaudit.measures.sticky.steps import precision
 from embaudit.measures.sticky.steps.precision import ScanPrecision, scan_precision
-from embaudit.request import AuditRequest
+from embaudit.questions.audit import AuditRequest
 from embaudit_flows.engine import PrefectTasks
 from embaudit_flows.plan import AuditPlan, plan_audit
 

@@ -13,7 +13,7 @@ from embaudit.measures.sticky import settings
 from embaudit.measures.sticky.effects import Effect
 from embaudit.measures.sticky.steps import precision, validation
 from embaudit.measures.sticky.steps.validation import FIGURES, differences
-from embaudit.request import AuditRequest
+from embaudit.questions.audit import AuditRequest
 from embaudit_flows.audit import audit
 
 EFFECT = Effect(

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import embaudit
-from embaudit.comparisons.stored.page import stored_page
-from embaudit.document import Table
+from embaudit.declared.document import Table
+from embaudit.questions.vectors.page import stored_page
 
 
 @pytest.mark.parametrize("is_foreign", [False, True], ids=["own", "mixed"])

@@ -15,8 +15,8 @@ from commands import run_here
 from told_in_full import faults_of
 
 from embaudit.api.vectors import run
-from embaudit.comparisons.stored.parts import look_at_each
-from embaudit.request import AuditRequest
+from embaudit.questions.audit import AuditRequest
+from embaudit.questions.vectors.parts import look_at_each
 from embaudit.stores.opened import open_store
 from embaudit.stores.place import AskedRows, SeveralParts
 

@@ -26,12 +26,12 @@ from worker_processes import alive, children, wait_for
 
 from embaudit.api.vectors import run
 from embaudit.checkpoint import Encoder, LoadOptions
-from embaudit.comparisons.stored.report import StoredReport
-from embaudit.errors import CheckpointError, MeasureError, UsageError
-from embaudit.functions.checkpoint import SameCheckpoint
-from embaudit.functions.opened import open_function
-from embaudit.request import AuditRequest
+from embaudit.embedders.checkpoint import SameCheckpoint
+from embaudit.embedders.opened import open_function
+from embaudit.questions.audit import AuditRequest
+from embaudit.questions.vectors.report import StoredReport
 from embaudit.stores.place import AskedRows
+from embaudit.words.errors import CheckpointError, MeasureError, UsageError
 
 DASK = pytest.mark.skipif(importlib.util.find_spec("distributed") is None, reason="needs pip install 'embaudit[dask]'")
 FOREIGN = np.random.default_rng(3).choice(600, 50, replace=False)
@@ -52,7 +52,7 @@ def one_thread() -> Iterator[None]:
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr("embaudit.comparisons.stored.every_row.TOGETHER", PART)
+    monkeypatch.setattr("embaudit.questions.vectors.every_row.TOGETHER", PART)
     monkeypatch.setenv("EMBAUDIT_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     return tmp_path

@@ -19,18 +19,18 @@ from commands import run_here
 import embaudit
 from embaudit.api.vectors import run
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
-from embaudit.comparisons.stored.against import compare_sample
-from embaudit.comparisons.stored.every_row import find_foreign
-from embaudit.comparisons.stored.page import stored_page
-from embaudit.comparisons.stored.report import StoredReport
-from embaudit.comparisons.stored.sample import SomeRows
-from embaudit.errors import EmbauditError
-from embaudit.functions.checkpoint import CheckpointFunction
-from embaudit.page.html import render
-from embaudit.request import AuditRequest
+from embaudit.embedders.checkpoint import CheckpointFunction
+from embaudit.pages.html import render
+from embaudit.questions.audit import AuditRequest
+from embaudit.questions.vectors.against import compare_sample
+from embaudit.questions.vectors.every_row import find_foreign
+from embaudit.questions.vectors.page import stored_page
+from embaudit.questions.vectors.report import StoredReport
+from embaudit.questions.vectors.sample import SomeRows
 from embaudit.stores.opened import open_store
 from embaudit.stores.place import AskedRows
 from embaudit.stores.store import RowBatch
+from embaudit.words.errors import EmbauditError
 
 
 def exported(folder: Path, vectors: np.ndarray, texts: list[Any], name: str = "index.parquet") -> Path:

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embaudit.comparisons.stored.alone import Alone, look_at_alone
-from embaudit.comparisons.stored.findings import findings_alone
-from embaudit.comparisons.stored.forms import form_of_index
-from embaudit.comparisons.stored.populations import two_lengths, two_spaces
-from embaudit.comparisons.stored.precision import precision_of
-from embaudit.comparisons.stored.profile import profile_of
-from embaudit.comparisons.stored.sample import RowDraw
-from embaudit.intervals import exact_count
+from embaudit.questions.vectors.alone import Alone, look_at_alone
+from embaudit.questions.vectors.findings import findings_alone
+from embaudit.questions.vectors.forms import form_of_index
+from embaudit.questions.vectors.populations import two_lengths, two_spaces
+from embaudit.questions.vectors.precision import precision_of
+from embaudit.questions.vectors.profile import profile_of
+from embaudit.questions.vectors.sample import RowDraw
+from embaudit.statistics.intervals import exact_count
 from embaudit.stores.store import RowBatch, Store
 
 

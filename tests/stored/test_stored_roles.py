@@ -17,8 +17,8 @@ from some_rows import mostly_slow
 
 import embaudit
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
-from embaudit.comparisons.stored.report import StoredReport
-from embaudit.page.html import render
+from embaudit.pages.html import render
+from embaudit.questions.vectors.report import StoredReport
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,10 @@ import pytest
 from some_rows import mostly_slow
 from told_in_full import assert_told
 
-from embaudit.comparisons.stored.every_row import ForeignRows
-from embaudit.comparisons.stored.findings import findings_against
-from embaudit.comparisons.stored.report import StoredReport, look_at
-from embaudit.functions.checkpoint import CheckpointFunction
+from embaudit.embedders.checkpoint import CheckpointFunction
+from embaudit.questions.vectors.every_row import ForeignRows
+from embaudit.questions.vectors.findings import findings_against
+from embaudit.questions.vectors.report import StoredReport, look_at
 from embaudit.stores.store import RowBatch, Store
 
 sys.path.append(str(Path(__file__).resolve().parent))

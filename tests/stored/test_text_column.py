@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import embaudit
-from embaudit.errors import EmbauditError
+from embaudit.words.errors import EmbauditError
 
 
 def written(folder: Path, **columns: Any) -> Path:

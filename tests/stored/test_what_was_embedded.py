@@ -14,12 +14,12 @@ from some_rows import mostly_slow
 
 import embaudit
 from embaudit.checkpoint import Encoder, TextKind
-from embaudit.comparisons.parity.compare import apart
-from embaudit.comparisons.stored.embedded import MOST_PAID, FieldedRows, what_was_embedded
-from embaudit.comparisons.stored.forms import StoredForm
-from embaudit.comparisons.stored.report import StoredReport
-from embaudit.functions.checkpoint import CheckpointFunction
-from embaudit.functions.function import Answers, EmbeddingFunction
+from embaudit.embedders.checkpoint import CheckpointFunction
+from embaudit.embedders.function import Answers, EmbeddingFunction
+from embaudit.questions.parity.compare import apart
+from embaudit.questions.vectors.embedded import MOST_PAID, FieldedRows, what_was_embedded
+from embaudit.questions.vectors.forms import StoredForm
+from embaudit.questions.vectors.report import StoredReport
 from embaudit.stores.template import Template
 
 ROWS = 60

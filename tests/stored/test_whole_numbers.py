@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from embaudit.comparisons.stored.forms import form_of_index
+from embaudit.questions.vectors.forms import form_of_index
 
 ROWS, D = 300, 96
 Way = Callable[[np.ndarray], np.ndarray]

@@ -14,10 +14,10 @@ import pytest
 from engine_rows import DELETED, IDS, KEPT, ROWS, TEXTS, TITLES, VECTORS, D, check_rows, contents
 from ports import running_server
 
-from embaudit.errors import EmbauditError
 from embaudit.stores import servers
 from embaudit.stores.opened import open_store
 from embaudit.stores.place import AskedRows
+from embaudit.words.errors import EmbauditError
 
 chromadb = pytest.importorskip("chromadb", reason="needs chromadb: pip install 'embaudit[chroma]'")
 

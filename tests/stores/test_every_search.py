@@ -12,11 +12,11 @@ import pytest
 from engine_rows import contents
 
 import embaudit
-from embaudit.errors import UsageError
 from embaudit.stores.opened import open_store
 from embaudit.stores.place import AskedRows
 from embaudit.stores.search import Dial, StoreSearch
 from embaudit.stores.store import Metric, Store
+from embaudit.words.errors import UsageError
 
 ROWS, D, K, GROUPS = 400, 12, 10, 5
 GENERATOR = np.random.default_rng(5)

@@ -12,11 +12,11 @@ import pytest
 from some_rows import mostly_slow
 
 import embaudit
-from embaudit.comparisons.stored.forms import form_of_index
-from embaudit.errors import EmbauditError
+from embaudit.questions.vectors.forms import form_of_index
 from embaudit.stores.opened import open_store
 from embaudit.stores.place import AskedRows
 from embaudit.stores.store import Store
+from embaudit.words.errors import EmbauditError
 
 faiss = pytest.importorskip("faiss", reason="faiss is missing: pip install faiss-cpu")
 ROWS, D = 5_000, 16

@@ -16,10 +16,10 @@ import pyarrow.parquet as pq
 import pytest
 from postgres_server import USER, Postgres
 
-from embaudit.errors import EmbauditError
 from embaudit.stores.opened import open_store
 from embaudit.stores.place import AskedRows
 from embaudit.stores.store import Store
+from embaudit.words.errors import EmbauditError
 
 ROWS, D = 5_000, 6
 VECTORS = np.random.default_rng(0).normal(size=(ROWS, D)).astype(np.float32)

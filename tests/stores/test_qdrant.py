@@ -17,12 +17,12 @@ import numpy as np
 import pytest
 from engine_rows import GONE, KEPT, ROWS, TEXTS, TITLES, VECTORS, D, check_rows, contents
 
-from embaudit.errors import EmbauditError
 from embaudit.stores import servers
 from embaudit.stores.opened import open_store
 from embaudit.stores.place import AskedRows, StorePlace
 from embaudit.stores.qdrant import table_of_client
 from embaudit.stores.search import SearchedColumns
+from embaudit.words.errors import EmbauditError
 
 qdrant = pytest.importorskip("qdrant_client", reason="needs qdrant-client: pip install 'embaudit[qdrant]'")
 models = qdrant.models

@@ -12,9 +12,9 @@ import pytest
 from s3_server import SECRET, Bucket
 from some_rows import mostly_slow
 
-from embaudit.errors import CorpusError, UsageError
 from embaudit.stores.opened import open_store
 from embaudit.stores.store import Store
+from embaudit.words.errors import CorpusError, UsageError
 from tests.corpora.fake_hub import COMMIT, FakeHub, json_lines
 from tests.corpora.fake_hub import hub as hub
 

@@ -14,10 +14,10 @@ import pyarrow as pa
 import pytest
 from engine_rows import GONE, KEPT, ROWS, TEXTS
 
-from embaudit.errors import EmbauditError
 from embaudit.stores.milvus_file import row_of
 from embaudit.stores.opened import open_store
 from embaudit.stores.place import AskedRows
+from embaudit.words.errors import EmbauditError
 
 D = 24
 VECTORS = np.random.default_rng(0).normal(size=(ROWS, D)).astype(np.float32)

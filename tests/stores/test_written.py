@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 from engine_rows import ROWS, TEXTS
 
-from embaudit.errors import EmbauditError
 from embaudit.stores.opened import open_store
 from embaudit.stores.place import AskedRows
+from embaudit.words.errors import EmbauditError
 
 D = 24
 VECTORS = np.random.default_rng(0).normal(size=(ROWS, D)).astype(np.float32)

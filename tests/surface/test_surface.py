@@ -17,7 +17,7 @@ from measure_alone import Tables, answered, found_by, run_on, tables_of
 from tiny import ENGLISH, tiny_bert
 
 from embaudit.checkpoint import Encoder, load_checkpoint
-from embaudit.downstream.retrieval import overlaps, ranked
+from embaudit.corpora.downstream.retrieval import overlaps, ranked
 from embaudit.measures.surface.changes import CHANGES, HOMOGLYPHS, NEIGHBOURS, ZERO_WIDTH
 from embaudit.measures.surface.effects import SurfaceEffect, distances, is_newly_unwritten
 from embaudit.measures.surface.page import section

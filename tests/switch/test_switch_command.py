@@ -17,12 +17,12 @@ from tiny import tiny_bert
 
 import embaudit
 from embaudit.checkpoint import Checkpoint
-from embaudit.comparisons.switch.encode import SearchTexts
-from embaudit.comparisons.switch.switch import SwitchReport, switch_functions
-from embaudit.errors import CheckpointError, CorpusError, EmbauditError, MeasureError, UsageError
-from embaudit.functions.checkpoint import CheckpointFunction
-from embaudit.functions.endpoint.client import EndpointError
+from embaudit.embedders.checkpoint import CheckpointFunction
+from embaudit.embedders.endpoint.client import EndpointError
 from embaudit.measures.quality.material import Material, sample_material
+from embaudit.questions.switch.encode import SearchTexts
+from embaudit.questions.switch.switch import SwitchReport, switch_functions
+from embaudit.words.errors import CheckpointError, CorpusError, EmbauditError, MeasureError, UsageError
 
 TEXTS = [
     f"the {one} of the {two} is {three}"

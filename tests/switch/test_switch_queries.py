@@ -11,12 +11,12 @@ from role_clients import Client, fail
 from tiny import tiny_bert
 
 from embaudit.checkpoint import Checkpoint, LoadOptions, load_checkpoint
-from embaudit.comparisons.switch.encode import SearchTexts
-from embaudit.comparisons.switch.switch import SwitchReport, switch_functions
-from embaudit.errors import EmbauditError
-from embaudit.functions.opened import AskedAs, Prompts, open_function
+from embaudit.embedders.opened import AskedAs, Prompts, open_function
 from embaudit.measures.quality.material import ScoredPairs
-from embaudit.page.html import render
+from embaudit.pages.html import render
+from embaudit.questions.switch.encode import SearchTexts
+from embaudit.questions.switch.switch import SwitchReport, switch_functions
+from embaudit.words.errors import EmbauditError
 
 TEXTS = [
     f"the {one} of the {two} is {three}"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from embaudit.comparisons.switch.resampled import in_two_roles
-from embaudit.comparisons.switch.search import first_ten, shared
-from embaudit.downstream.paired import PairedEstimate
-from embaudit.intervals import NORMAL
+from embaudit.corpora.downstream.paired import PairedEstimate
+from embaudit.questions.switch.resampled import in_two_roles
+from embaudit.questions.switch.search import first_ten, shared
+from embaudit.statistics.intervals import NORMAL
 
 
 @pytest.mark.parametrize(("texts", "dimension", "noise"), [(120, 6, 0.4), (200, 30, 0.4)])

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis.extra.numpy import arrays
 
-from embaudit.downstream.threshold import best_f1, lets_other_share_through, share_of, transferred
-from embaudit.intervals import MIN_UNITS
+from embaudit.corpora.downstream.threshold import best_f1, lets_other_share_through, share_of, transferred
+from embaudit.statistics.intervals import MIN_UNITS
 
 # Few different values, so that there are ties.
 VALUES = st.integers(-20, 20).map(lambda number: number / 20)

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from told_in_full import assert_told
 
-from embaudit.comparisons.switch import findings as say
-from embaudit.comparisons.switch.encode import Cost
-from embaudit.comparisons.switch.material import OldAndNew, search_of_vectors
-from embaudit.comparisons.switch.switch import SwitchReport, switch_vectors
-from embaudit.downstream.paired import PairedEstimate
+from embaudit.corpora.downstream.paired import PairedEstimate
 from embaudit.measures.quality.golden import GoldenChange, GoldenChanges
+from embaudit.questions.switch import findings as say
+from embaudit.questions.switch.encode import Cost
+from embaudit.questions.switch.material import OldAndNew, search_of_vectors
+from embaudit.questions.switch.switch import SwitchReport, switch_vectors
 
 sys.path.append(str(Path(__file__).resolve().parent))
 from test_switch_verdicts import ASKED, CASES, KNOWN, NEAR, RELEVANT, TURN, pairs_of, reported, unlike

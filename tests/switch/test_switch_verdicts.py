@@ -9,19 +9,19 @@ import numpy as np
 import pytest
 from some_rows import mostly_slow
 
-from embaudit.chart import Chart
-from embaudit.comparisons.switch.cut_offs import ScaledPairs, default_cut_off, transfer, transfer_cut_offs
-from embaudit.comparisons.switch.material import OldAndNew, SwitchedPairs, SwitchedSearch, search_of_vectors
-from embaudit.comparisons.switch.page import switch_page
-from embaudit.comparisons.switch.resampled import mean_of, ratio_of
-from embaudit.comparisons.switch.search import MIXED, OLD, measure_search
-from embaudit.comparisons.switch.switch import SwitchReport, switch_vectors
-from embaudit.downstream.task import unit_rows
-from embaudit.errors import MeasureError
+from embaudit.corpora.downstream.task import unit_rows
+from embaudit.declared.chart import Chart
 from embaudit.measures.quality.material import ScoredPairs
-from embaudit.page.html import render
-from embaudit.page.markdown import render as as_markdown
-from embaudit.page.terminal import print_page
+from embaudit.pages.html import render
+from embaudit.pages.markdown import render as as_markdown
+from embaudit.pages.terminal import print_page
+from embaudit.questions.switch.cut_offs import ScaledPairs, default_cut_off, transfer, transfer_cut_offs
+from embaudit.questions.switch.material import OldAndNew, SwitchedPairs, SwitchedSearch, search_of_vectors
+from embaudit.questions.switch.page import switch_page
+from embaudit.questions.switch.resampled import mean_of, ratio_of
+from embaudit.questions.switch.search import MIXED, OLD, measure_search
+from embaudit.questions.switch.switch import SwitchReport, switch_vectors
+from embaudit.words.errors import MeasureError
 
 DIMENSION, DOCUMENTS, QUERIES = 17, 300, 120
 

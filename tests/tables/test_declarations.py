@@ -8,13 +8,13 @@ from typing import Any, Literal, get_args
 
 import pytest
 
-from embaudit.figure import Worse
+from embaudit.declared.figure import Worse
+from embaudit.declared.table import COSINE, Interval, Row, Series, column, computed, rule
 from embaudit.measures.length.curve import CONDITIONS
 from embaudit.measures.sticky.scores import PROTOCOLS, Severity
 from embaudit.measures.tempscale.compare import ArmName, Recommendation
-from embaudit.table import COSINE, Interval, Row, Series, column, computed, rule
-from embaudit.tables import TABLES
 from embaudit.warehouse.connect import open_writer
+from embaudit.warehouse.tables import TABLES
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +69,7 @@ def test_members_are_those_of_the_measures() -> None:
 
 def test_declarations_need_no_pandas_and_no_database() -> None:
     heavy = "{'pandas', 'numpy', 'duckdb', 'pyarrow', 'great_expectations', 'prefect', 'torch'}"
-    code = f"import sys, embaudit.tables; print({heavy} & set(sys.modules))"
+    code = f"import sys, embaudit.warehouse.tables; print({heavy} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
 

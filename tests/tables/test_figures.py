@@ -5,9 +5,9 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-from embaudit.figure import Summary, SummaryFigure, Worse, cell_view, figure_view, interval_view
+from embaudit.declared.figure import Summary, SummaryFigure, Worse, cell_view, figure_view, interval_view
 from embaudit.measures import MEASURES
-from embaudit.tables import SUMMARIES
+from embaudit.warehouse.tables import SUMMARIES
 
 LAYERS = Summary(
     "stat", "{corpus}, layer {layer}", (SummaryFigure("r", "r", Worse("lower"), "r_low", "r_high", dtype="own"),)

@@ -9,13 +9,13 @@ from typing import Any
 import duckdb
 import pytest
 
-from embaudit.tables import TABLES
-from embaudit.tables.sql import schema_page
 from embaudit.warehouse.connect import open_reader, open_writer
 from embaudit.warehouse.lake import WRITER_TABLE
 from embaudit.warehouse.markdown import tables_page
 from embaudit.warehouse.meanings import meaning_of_view, meanings_of_columns, written
 from embaudit.warehouse.migrate import known_views
+from embaudit.warehouse.tables import TABLES
+from embaudit.warehouse.tables.sql import schema_page
 
 ROOT = Path(__file__).parents[2]
 PAGES = {"docs/tables.md": tables_page, "sql/schema.sql": schema_page}

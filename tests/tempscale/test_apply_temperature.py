@@ -20,11 +20,11 @@ from tiny_families import TINY, build, representatives_first
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
 from embaudit.checkpoint.tensors import stored_tensors
 from embaudit.cli.main import cli
-from embaudit.errors import CheckpointError, EmbauditError, MeasureError, NotMeasurable, StorageError, UsageError
-from embaudit.tempscale import Temperatures, temperature
-from embaudit.tempscale.apply import ApplyResult
-from embaudit.tempscale.apply import apply_temperature as write
-from embaudit.tempscale.places import Place, find_places
+from embaudit.remedies.temperature import Temperatures, temperature
+from embaudit.remedies.temperature.apply import ApplyResult
+from embaudit.remedies.temperature.apply import apply_temperature as write
+from embaudit.remedies.temperature.places import Place, find_places
+from embaudit.words.errors import CheckpointError, EmbauditError, MeasureError, NotMeasurable, StorageError, UsageError
 
 SUPPORTED = [name for name in TINY if name != "gemma2"]
 TEXTS = ["the river is long", "a town in the north", "stone"]
@@ -301,7 +301,7 @@ def test_a_full_disk_leaves_nothing(at: str, source: Path, tmp_path: Path, monke
     places = {
         "copy": "shutil.copyfile",
         "overwrite": "embaudit.checkpoint.tensors.StoredTensor.overwrite",
-        "card": "embaudit.tempscale.apply.add_section",
+        "card": "embaudit.remedies.temperature.apply.add_section",
         "mkdir": "pathlib.Path.mkdir",
     }
     monkeypatch.setattr(places[at], full)
@@ -328,7 +328,7 @@ def test_an_interrupt_leaves_nothing(source: Path, tmp_path: Path, monkeypatch: 
     def interrupt(*args: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("embaudit.tempscale.apply.add_section", interrupt)
+    monkeypatch.setattr("embaudit.remedies.temperature.apply.add_section", interrupt)
     with pytest.raises(KeyboardInterrupt):
         apply(source, tmp_path / "out")
     assert left_in(tmp_path) == ["source"]
@@ -344,8 +344,8 @@ def test_what_does_not_do_what_the_source_does_is_removed(
 
 
 def test_weights_that_are_nowhere_or_twice_are_an_error(source: Path) -> None:
-    from embaudit.anatomy import anatomy_of
-    from embaudit.tempscale import plan_scalings
+    from embaudit.checkpoint.anatomy import anatomy_of
+    from embaudit.remedies.temperature import plan_scalings
 
     scalings = plan_scalings(anatomy_of(load(source).model), Temperatures.of(0.5))
     tensors = stored_tensors([source / "model.safetensors"])

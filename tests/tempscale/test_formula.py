@@ -11,9 +11,9 @@ from by_hand import by_hand, difference, outputs
 from tiny_families import HEADS, IDS, TINY, build, representatives_first, tiny_model
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from embaudit.anatomy import LayerState, anatomy_of, watching
-from embaudit.errors import UsageError
-from embaudit.tempscale import Temperatures, temperature
+from embaudit.checkpoint.anatomy import LayerState, anatomy_of, watching
+from embaudit.remedies.temperature import Temperatures, temperature
+from embaudit.words.errors import UsageError
 
 EXACT = 1e-5
 HALF = 1e-2

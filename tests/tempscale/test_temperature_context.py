@@ -14,9 +14,9 @@ from by_hand import difference, outputs
 from tiny_families import HEADS, TINY, build, representatives_first, tiny_model
 from torch import nn
 
-from embaudit.anatomy import anatomy_of
-from embaudit.errors import MeasureError, NotMeasurable, UsageError
-from embaudit.tempscale import Temperatures, plan_scalings, support_of, temperature
+from embaudit.checkpoint.anatomy import anatomy_of
+from embaudit.remedies.temperature import Temperatures, plan_scalings, support_of, temperature
+from embaudit.words.errors import MeasureError, NotMeasurable, UsageError
 
 SUPPORTED = [name for name in TINY if name != "gemma2"]
 every_model = pytest.mark.parametrize("name", SUPPORTED)

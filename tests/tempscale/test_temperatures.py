@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from embaudit.errors import UsageError
-from embaudit.tempscale import Temperatures
+from embaudit.remedies.temperature import Temperatures
+from embaudit.words.errors import UsageError
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embaudit.vocabulary.script import COMMON, SCRIPTS, UNKNOWN, script_of, script_of_character
+from embaudit.checkpoint.vocabulary.script import COMMON, SCRIPTS, UNKNOWN, script_of, script_of_character
 
 
 @pytest.mark.parametrize(

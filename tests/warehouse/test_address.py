@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from embaudit.address import Lake, warehouse_at
-from embaudit.errors import UsageError
-from embaudit.settings import Settings
+from embaudit.system.address import Lake, warehouse_at
+from embaudit.system.settings import Settings
+from embaudit.words.errors import UsageError
 
 ADDRESS = "ducklake:postgres:dbname=audits host=db.example port=5432?data_path=/srv/embaudit/lake"
 

@@ -22,7 +22,7 @@ import sys
 from pathlib import Path
 import numpy as np
 from plausible import SCHEMAS, plausible_rows, stage_all
-from embaudit.staging.stage import staged_path, write_columns
+from embaudit.steps.staging.stage import staged_path, write_columns
 
 folder, texts, per_shard = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 random = np.random.default_rng(0)
@@ -49,8 +49,8 @@ import json, sys, time
 from itertools import groupby
 from pathlib import Path
 from plausible import audit_record, measure_runs
-from embaudit.expectations.check import check_tables
-from embaudit.peak_memory import peak_memory
+from embaudit.warehouse.expectations.check import check_tables
+from embaudit.system.peak_memory import peak_memory
 from embaudit.warehouse.publish import StagedTable, publish
 
 folder, warehouse, pairs = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])

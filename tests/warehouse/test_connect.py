@@ -14,10 +14,10 @@ import duckdb
 import pytest
 from some_rows import mostly_slow
 
-from embaudit.errors import StorageError, WarehouseError
 from embaudit.warehouse import connect
 from embaudit.warehouse.connect import open_reader, open_writer
 from embaudit.warehouse.transaction import transaction
+from embaudit.words.errors import StorageError, WarehouseError
 
 HOLDER = """
 import sys, duckdb

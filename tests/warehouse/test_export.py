@@ -13,13 +13,13 @@ import pytest
 from plausible import audit_record, expectation, measure_runs, plausible_rows, stage_all
 from ready_warehouses import put_audit
 
-from embaudit.errors import StorageError, UsageError, WarehouseError
-from embaudit.tables import TABLES
 from embaudit.warehouse import swap
 from embaudit.warehouse.connect import open_reader, open_writer
 from embaudit.warehouse.export import export
 from embaudit.warehouse.publish import publish
 from embaudit.warehouse.query import named_queries, run_query
+from embaudit.warehouse.tables import TABLES
+from embaudit.words.errors import StorageError, UsageError, WarehouseError
 
 COUNTS = {name: len(rows) for name, rows in plausible_rows().items()}
 
@@ -166,7 +166,7 @@ POLL = """
 import sys, time
 from pathlib import Path
 import duckdb
-from embaudit.tables import TABLES
+from embaudit.warehouse.tables import TABLES
 copy, stop, parquet = sys.argv[1], Path(sys.argv[2]), sys.argv[3] == "parquet"
 names = [table.name for table in TABLES.values() if table.scope == "audit"]
 seen, reads = set(), 0

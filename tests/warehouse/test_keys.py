@@ -7,10 +7,10 @@ from typing import Any
 import duckdb
 from made_up_migrations import FIRST, SECOND
 
-from embaudit.tables import TABLES
 from embaudit.warehouse import migrate as migrations
 from embaudit.warehouse.keys import keys_of, primary_keys, without_keys
 from embaudit.warehouse.migrate import known_migrations
+from embaudit.warehouse.tables import TABLES
 
 
 def test_the_schema_without_keys_is_the_same_but_for_them() -> None:

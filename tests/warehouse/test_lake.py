@@ -12,18 +12,18 @@ from made_up_migrations import BROKEN, FIRST, SECOND, a_program_with, the_next_p
 from plausible import audit_record, expectation, measure_runs, plausible_rows, stage_all
 from postgres_server import USER, Postgres
 
-from embaudit.address import Lake, Warehouse
-from embaudit.errors import EmbauditError, StorageError, UsageError, WarehouseError
-from embaudit.scores import Score
-from embaudit.staging.stage import write_rows
-from embaudit.tables import TABLES
+from embaudit.corpora.scores import Score
+from embaudit.steps.staging.stage import write_rows
+from embaudit.system.address import Lake, Warehouse
 from embaudit.warehouse.connect import open_reader, open_writer
 from embaudit.warehouse.guard import require_inside
 from embaudit.warehouse.lake import WRITER_TABLE
 from embaudit.warehouse.publish import StagedTable, publish, publish_content
 from embaudit.warehouse.query import named_queries, run_query
 from embaudit.warehouse.scores import import_scores
+from embaudit.warehouse.tables import TABLES
 from embaudit.warehouse.transaction import transaction
+from embaudit.words.errors import EmbauditError, StorageError, UsageError, WarehouseError
 
 # Each opening loads two extensions and asks a server: half a second.
 pytestmark = pytest.mark.slow

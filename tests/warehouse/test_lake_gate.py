@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from plausible import audit_record, expectation, measure_runs, plausible_rows, stage_all
 
-from embaudit.address import Lake
-from embaudit.gate import Policy, run_gate
-from embaudit.page.write import write_page
+from embaudit.pages.write import write_page
+from embaudit.system.address import Lake
+from embaudit.warehouse.gate import Policy, run_gate
 from embaudit.warehouse.publish import publish
 
 

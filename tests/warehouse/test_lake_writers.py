@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 from plausible import audit_record, expectation, measure_runs, plausible_rows, stage_all
 
-from embaudit.address import Lake
-from embaudit.tables import TABLES
+from embaudit.system.address import Lake
 from embaudit.warehouse import connect_lake
 from embaudit.warehouse import publish as publishing
 from embaudit.warehouse.connect import open_reader, open_writer
 from embaudit.warehouse.publish import StagedTable, publish
+from embaudit.warehouse.tables import TABLES
 
 pytestmark = pytest.mark.slow
 

@@ -16,8 +16,6 @@ from plausible import audit_record, expectation, measure_runs
 from some_rows import mostly_slow
 from warehouse_rows import rows
 
-from embaudit.errors import WarehouseError
-from embaudit.tables import TABLES
 from embaudit.warehouse.connect import open_reader, open_writer
 from embaudit.warehouse.migrate import (
     LAST_UNRELEASED,
@@ -29,6 +27,8 @@ from embaudit.warehouse.migrate import (
 )
 from embaudit.warehouse.publish import StagedTable, publish
 from embaudit.warehouse.query import named_queries, run_query
+from embaudit.warehouse.tables import TABLES
+from embaudit.words.errors import WarehouseError
 
 LOG_TABLES = {"audit", "measure_run", "expectation_result", "schema_migration"}
 # Filled by their migration, by what a person imports or accepts, and by maintenance.

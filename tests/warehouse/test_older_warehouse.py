@@ -10,11 +10,11 @@ from click.testing import CliRunner, Result
 from made_up_migrations import NEWEST, SECOND, the_next_program
 
 from embaudit.cli.main import cli
-from embaudit.errors import EmbauditError, UsageError, WarehouseError
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.export import export
 from embaudit.warehouse.prune import DETAIL_TABLES, Keep, prune
 from embaudit.warehouse.query import run_query
+from embaudit.words.errors import EmbauditError, UsageError, WarehouseError
 
 Command = Callable[..., Result]
 

@@ -16,13 +16,13 @@ from ready_warehouses import put_audit
 from some_rows import mostly_slow
 from warehouse_rows import rows
 
-from embaudit.errors import StorageError, WarehouseError
-from embaudit.expectations.check import check_tables
-from embaudit.staging.stage import write_rows
-from embaudit.tables import TABLES
+from embaudit.steps.staging.stage import write_rows
 from embaudit.warehouse.connect import open_writer
+from embaudit.warehouse.expectations.check import check_tables
 from embaudit.warehouse.publish import StagedTable, publish, publish_content
+from embaudit.warehouse.tables import TABLES
 from embaudit.warehouse.write import write_table
+from embaudit.words.errors import StorageError, WarehouseError
 
 FEW = ("checkpoint", "text", "token", "socm_pair", "socm_summary")
 AUDIT_TABLES = [name for name, table in TABLES.items() if table.scope == "audit"]

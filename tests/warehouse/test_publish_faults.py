@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from plausible import SCHEMAS, audit_record, measure_runs, plausible_rows, stage_all
 
-from embaudit.errors import StorageError
-from embaudit.staging.stage import write_columns
-from embaudit.tables import TABLES
+from embaudit.steps.staging.stage import write_columns
 from embaudit.warehouse.publish import StagedTable, publish
+from embaudit.warehouse.tables import TABLES
+from embaudit.words.errors import StorageError
 
 PAIRS = 600_000
 ROOM_LEFT = 4_000_000

@@ -19,8 +19,8 @@ from click.testing import CliRunner
 
 from embaudit.cli.main import cli, main
 from embaudit.cli.query import print_result
-from embaudit.errors import UsageError, WarehouseError
 from embaudit.warehouse.query import QueryResult, named_queries, run_query
+from embaudit.words.errors import UsageError, WarehouseError
 
 
 @dataclass(frozen=True)

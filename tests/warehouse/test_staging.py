@@ -16,8 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from embaudit.errors import MeasureError, StorageError
-from embaudit.staging.stage import (
+from embaudit.steps.staging.stage import (
     ROWS_PER_GROUP,
     read_batches,
     read_rows,
@@ -25,6 +24,7 @@ from embaudit.staging.stage import (
     write_columns,
     write_rows,
 )
+from embaudit.words.errors import MeasureError, StorageError
 
 NUMBERS = {"name": "string", "value": "float64"}
 
@@ -134,7 +134,7 @@ SLOW_WRITER = """
 import sys
 from pathlib import Path
 import numpy as np
-from embaudit.staging.stage import ROWS_PER_GROUP, write_columns
+from embaudit.steps.staging.stage import ROWS_PER_GROUP, write_columns
 
 def blocks():
     for block in range(3):
@@ -181,8 +181,8 @@ def test_a_file_size_limit_is_a_storage_error_too(tmp_path: Path) -> None:
 import resource, signal, sys
 from pathlib import Path
 import numpy as np
-from embaudit.errors import StorageError
-from embaudit.staging.stage import write_columns
+from embaudit.words.errors import StorageError
+from embaudit.steps.staging.stage import write_columns
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 try:
@@ -210,8 +210,8 @@ def test_many_blocks_stream_through_bounded_memory(process: Callable[..., subpro
 import sys
 from pathlib import Path
 import numpy as np
-from embaudit.peak_memory import peak_memory
-from embaudit.staging.stage import write_columns
+from embaudit.system.peak_memory import peak_memory
+from embaudit.steps.staging.stage import write_columns
 schema = {"first": "int32", "second": "int32", "d_mu": "float64", "d_sigma": "float64", "socm": "float64"}
 def blocks(count):
     values = np.arange(20_000)

@@ -16,11 +16,11 @@ from fsspec.implementations.local import LocalFileSystem
 from ports import free_port
 from s3_server import SECRET, Bucket
 
-from embaudit.errors import MeasureError, StorageError, UsageError
-from embaudit.settings import Settings
-from embaudit.staging.files import is_file
-from embaudit.staging.stage import read_batches, read_rows, staged_path, write_columns, write_rows
+from embaudit.steps.staging.files import is_file
+from embaudit.steps.staging.stage import read_batches, read_rows, staged_path, write_columns, write_rows
+from embaudit.system.settings import Settings
 from embaudit.warehouse.write import let_duckdb_read
+from embaudit.words.errors import MeasureError, StorageError, UsageError
 
 NUMBERS = {"name": "string", "value": "float64"}
 ROWS = [{"name": "x", "value": 1.5}, {"name": "y", "value": None}]
@@ -122,7 +122,7 @@ def test_an_upload_that_breaks_off_leaves_nothing_under_the_name(disk: str, tmp_
 SLOW_WRITER = """
 import sys
 import numpy as np
-from embaudit.staging.stage import ROWS_PER_GROUP, write_columns
+from embaudit.steps.staging.stage import ROWS_PER_GROUP, write_columns
 
 def blocks():
     for block in range(int(sys.argv[2])):

@@ -13,7 +13,7 @@ from index_library import Library
 from tiny import tiny_bert
 
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
-from embaudit.request import AuditSettings
+from embaudit.questions.audit import AuditSettings
 from embaudit.watch.watch_list import WatchList, read_watch_list
 
 

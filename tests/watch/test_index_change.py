@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from embaudit.checkpoint import LoadOptions, load_checkpoint
-from embaudit.comparisons.passport.make import make_passport
-from embaudit.comparisons.passport.passport import Canary, Passport, as_base64
-from embaudit.functions.checkpoint import CheckpointFunction
+from embaudit.embedders.checkpoint import CheckpointFunction
+from embaudit.questions.passport.make import make_passport
+from embaudit.questions.passport.passport import Canary, Passport, as_base64
 from embaudit.watch.index_change import compare_passports, switch_revisions
 
 CPU = LoadOptions(device="cpu")

@@ -12,10 +12,10 @@ from commands import run_here
 from index_library import Library, named
 
 from embaudit.cli.main import cli
-from embaudit.errors import WarehouseError
 from embaudit.warehouse.migrate import known_views
-from embaudit.warehouse.open_items import read_accepted_in_indexes
 from embaudit.warehouse.query import run_query
+from embaudit.watch.open_items import read_accepted_in_indexes
+from embaudit.words.errors import WarehouseError
 from embaudit_flows.watch import watch
 
 

@@ -15,9 +15,9 @@ import pytest
 from index_library import Library, Put, ids, named, texts_of
 
 from embaudit.checkpoint import LoadOptions
-from embaudit.comparisons.passport.file import write_passport
-from embaudit.comparisons.passport.make import make_passport
-from embaudit.functions.opened import open_function
+from embaudit.embedders.opened import open_function
+from embaudit.questions.passport.file import write_passport
+from embaudit.questions.passport.make import make_passport
 from embaudit.watch.index_said import command
 
 pytestmark = pytest.mark.slow

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from index_library import Library, named
 
-from embaudit.comparisons.stored.row_hash import hash_rows, hash_values
+from embaudit.questions.vectors.row_hash import hash_rows, hash_values
 from embaudit.watch import index_look
 from embaudit.watch.index_rows import ADDED, OVERWRITTEN, RowMarks, SeenRows, what_is_new
 

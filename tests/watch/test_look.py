@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from model_hub import ModelHub
 
-from embaudit.request import AuditSettings
+from embaudit.questions.audit import AuditSettings
 from embaudit.watch.folders import checkpoint_folders
 from embaudit.watch.history import History, WatchedRevision
 from embaudit.watch.hub import list_organisation
@@ -327,7 +327,7 @@ def test_a_repository_named_by_itself_is_not_watched_twice(
 def test_an_organisation_whose_hub_is_silent(
     hub: ModelHub, listed: Callable[[str], WatchList], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("embaudit.hub.LISTING_SECONDS", 0.3)
+    monkeypatch.setattr("embaudit.system.hub.LISTING_SECONDS", 0.3)
     hub.is_silent = True
     sources, (found,) = every_source(listed('[[organisation]]\nname = "owner"'), list_organisation)
     assert sources == []

@@ -13,12 +13,12 @@ from ready_warehouses import put_audit
 from some_rows import mostly_slow
 from test_watch_flow import SETTINGS, Put, Watcher, watcher  # noqa: F401  (a fixture)
 
-from embaudit.address import warehouse_at
 from embaudit.cli.main import cli
-from embaudit.errors import UsageError
-from embaudit.page.index import index_page, read_index
-from embaudit.warehouse.open_items import gate_outcome, read_open
+from embaudit.pages.index import index_page, read_index
+from embaudit.system.address import warehouse_at
 from embaudit.watch.happening import NightProblem
+from embaudit.watch.open_items import gate_outcome, read_open
+from embaudit.words.errors import UsageError
 
 RULE = '[[limit]]\nname = "{name}"\nsummary = "socm_summary"\nmeasure = "socm_mean"\nmax = {most}\n'
 TABLES = ("gate_result", "regression", "watched_revision", "audit_backbone")

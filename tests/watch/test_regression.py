@@ -8,9 +8,9 @@ import pytest
 from plausible import plausible_rows
 
 from embaudit.measures.sticky.steps.validation import ACCEPTED_SHARE
-from embaudit.warehouse.watched import read_figures
-from embaudit.watch.precision import OF_INTERVAL
-from embaudit.watch.regression import RULES, Figure, compare
+from embaudit.warehouse.compared import read_figures
+from embaudit.warehouse.precision import OF_INTERVAL
+from embaudit.warehouse.regression import RULES, Figure, compare
 
 SOCM = ("socm_summary", "wikipedia", "socm_mean")
 

@@ -11,7 +11,7 @@ from commands import Embaudit
 from test_watch_flow import SETTINGS, Put, Watcher, watcher  # noqa: F401  (a fixture)
 
 from embaudit.cli.main import cli
-from embaudit.errors import UsageError
+from embaudit.words.errors import UsageError
 
 
 def invoke(*arguments: str) -> str:

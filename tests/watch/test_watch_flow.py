@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 from model_hub import ModelHub
 
-from embaudit.errors import CheckpointError
-from embaudit.gate import GateTripped
 from embaudit.warehouse.connect import open_reader
+from embaudit.warehouse.gate import GateTripped
 from embaudit.warehouse.query import run_query
 from embaudit.watch.happening import NightProblem
 from embaudit.watch.look import BASELINE
 from embaudit.watch.outcome import WatchOutcome
+from embaudit.words.errors import CheckpointError
 from embaudit_flows.watch import watch
 from embaudit_flows.watch_audits import AuditEnd, in_this_process
 

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from embaudit.errors import UsageError
-from embaudit.keys import content_key
-from embaudit.loading import PROMPTS
+from embaudit.checkpoint.loading import PROMPTS
 from embaudit.measures import DEFAULT_MEASURES
-from embaudit.profile import load_profile
-from embaudit.request import NOT_ASKED, AuditSettings
+from embaudit.measures.profile import load_profile
+from embaudit.questions.audit import NOT_ASKED, AuditSettings
 from embaudit.stores.place import AskedRows
+from embaudit.system.keys import content_key
 from embaudit.watch.watch_list import WatchList, read_watch_list
+from embaudit.words.errors import UsageError
 
 Read = Callable[[str], WatchList]
 FULL = """

@@ -12,7 +12,7 @@ import pytest
 from prefect.client.schemas.objects import FlowRun, State
 from test_watch_flow import Put, Watcher, audits, outcomes, watcher  # noqa: F401  (a fixture)
 
-from embaudit.errors import ServerError
+from embaudit.words.errors import ServerError
 
 POOL = "for-watches"
 DEPLOYMENT = f"audit/{POOL}"

@@ -10,12 +10,13 @@ import pytest
 from plausible import audit_record, measure_runs, plausible_rows, stage_all
 from postgres_server import USER
 
-from embaudit.address import Lake
-from embaudit.errors import CheckFailed
+from embaudit.system.address import Lake
+from embaudit.warehouse.compared import find_predecessor
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.publish import publish
-from embaudit.warehouse.watched import find_predecessor, read_watched
 from embaudit.watch.history import WatchedRevision
+from embaudit.watch.watched import read_watched
+from embaudit.words.errors import CheckFailed
 from embaudit_tasks.watch import compare_with_predecessor, record_watched
 
 SEEN = WatchedRevision(

@@ -12,9 +12,9 @@ import pytest
 
 import embaudit
 from embaudit.checkpoint import Checkpoint, Encoder
-from embaudit.comparisons.why.report import WhyReport
 from embaudit.corpora.load import SAMPLE_FOLDER
 from embaudit.measures.quality.material import sample_material
+from embaudit.questions.why.report import WhyReport
 
 PACKAGED = "packaged:all-MiniLM-L6-v2"
 

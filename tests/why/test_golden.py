@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from embaudit.comparisons.switch.material import OldAndNew, SwitchedSearch
 from embaudit.corpora.golden import GoldenQuery, load_golden, load_golden_folder, read_golden
-from embaudit.errors import CorpusError, EmbauditError, UsageError
 from embaudit.measures.quality.golden import GoldenChanges
 from embaudit.measures.quality.material import Collection, golden_of
+from embaudit.questions.switch.material import OldAndNew, SwitchedSearch
+from embaudit.words.errors import CorpusError, EmbauditError, UsageError
 
 WANTED = [GoldenQuery("first query", ("a", "b")), GoldenQuery("second, with a comma", ("7",))]
 FORMS = {

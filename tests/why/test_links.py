@@ -15,7 +15,7 @@ from kept_texts import PACKAGED, Kept, named, parquet, walked
 from stores.test_langchain_faiss import build as langchain_folder
 
 import embaudit
-from embaudit.errors import CorpusError
+from embaudit.words.errors import CorpusError
 from tests.planted_indexes import written
 
 pytestmark = pytest.mark.slow

@@ -10,7 +10,7 @@ from kept_texts import PACKAGED, Kept, named, parquet, walked
 
 import embaudit
 from embaudit.checkpoint import Checkpoint
-from embaudit.screening.tokens import SevereToken, TokenList
+from embaudit.remedies.screening.tokens import SevereToken, TokenList
 from tests.planted_indexes import built, graph, on_the_ground, without_links_to, written
 
 pytestmark = pytest.mark.slow

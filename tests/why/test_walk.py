@@ -16,7 +16,7 @@ import pytest
 from commands import run_here
 
 import embaudit
-from embaudit.comparisons.why import another
+from embaudit.questions.why import another
 
 
 def ranks(index: Any, query: int) -> np.ndarray:

@@ -14,11 +14,11 @@ import pytest
 from told_in_full import assert_told
 
 import embaudit
-from embaudit.comparisons.why.above import RowAbove
-from embaudit.comparisons.why.case import ByAnother, Case, StoreAnswer
-from embaudit.comparisons.why.lost import where_lost
-from embaudit.comparisons.why.report import WhyReport
-from embaudit.comparisons.why.verdict import Lost, ShownResults
+from embaudit.questions.why.above import RowAbove
+from embaudit.questions.why.case import ByAnother, Case, StoreAnswer
+from embaudit.questions.why.lost import where_lost
+from embaudit.questions.why.report import WhyReport
+from embaudit.questions.why.verdict import Lost, ShownResults
 
 sys.path.append(str(Path(__file__).resolve().parent))
 from test_where_lost import CASE, PIECE, READ, ROW, RULES, TEN, above, answer

@@ -17,8 +17,8 @@ from embaudit.measures.sticky.pairs import SentencePair
 from embaudit.measures.sticky.points import given_pairs
 from embaudit.measures.sticky.settings import StickySettings
 from embaudit.measures.sticky.steps.vocabulary import read_tokens
-from embaudit.staging.stage import read_rows
 from embaudit.steps.progress import tracked
+from embaudit.steps.staging.stage import read_rows
 
 KEPT = ("id", "token", "rho_0", "rho_prefix", "rho_suffix", "pull", "pull_low", "pull_high", "excess_pull", "loss")
 

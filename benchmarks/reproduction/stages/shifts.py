@@ -12,14 +12,14 @@ from benchmarks.reproduction import published
 from benchmarks.reproduction.bench import Bench, rows_of
 from benchmarks.reproduction.compared import Comparison, compared
 from benchmarks.search import LIST
-from embaudit.intervals import mean_with_interval
 from embaudit.measures.sticky.plan import choose_controls
 from embaudit.measures.sticky.settings import StickySettings
 from embaudit.measures.sticky.steps.evidence import shifts
 from embaudit.measures.sticky.steps.files import Sample
 from embaudit.measures.sticky.steps.sentences import choose_sentences
 from embaudit.measures.sticky.steps.vocabulary import read_tokens, token_similarity
-from embaudit.staging.stage import read_rows
+from embaudit.statistics.intervals import mean_with_interval
+from embaudit.steps.staging.stage import read_rows
 
 TOKENS = 10
 STS = "sts/stsb/stsb-en-test.csv"

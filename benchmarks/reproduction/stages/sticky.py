@@ -17,8 +17,6 @@ import numpy as np
 from benchmarks.reproduction import published
 from benchmarks.reproduction.bench import Bench, only, rows_of
 from benchmarks.reproduction.compared import Comparison, compared
-from embaudit.files import replace_atomically
-from embaudit.intervals import spearman
 from embaudit.measures.run import Run
 from embaudit.measures.sticky.settings import StickySettings
 from embaudit.measures.sticky.steps.files import read_pairs
@@ -31,8 +29,10 @@ from embaudit.measures.sticky.steps.sentences import given_pairs
 from embaudit.measures.sticky.steps.shards import token_shards
 from embaudit.measures.sticky.steps.vocabulary import read_tokens, token_similarity
 from embaudit.measures.sticky.thresholds import adaptive_threshold
-from embaudit.staging.stage import read_rows
+from embaudit.statistics.intervals import spearman
 from embaudit.steps.results import Staged
+from embaudit.steps.staging.stage import read_rows
+from embaudit.system.files import replace_atomically
 
 PAIRS = {"scoring": "std/minilm_scoring_pairs_5.json", "validation": "std/minilm_verification_pairs_250.json"}
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from embaudit.finding import Finding, Level, Rows, interval, unless_ok
-from embaudit.intervals import MIN_UNITS
+from embaudit.declared.finding import Finding, Level, Rows, interval, unless_ok
 from embaudit.measures.attractors.settings import AttractorsSettings
+from embaudit.statistics.intervals import MIN_UNITS
 
 Row = dict[str, Any]
 # Share of queries with a text without content above every relevant one, and its interval: one query in twenty is more

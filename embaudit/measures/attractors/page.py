@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from embaudit.document import Column, Estimate, Part, Section, Table
+from embaudit.declared.document import Column, Estimate, Part, Section, Table
 
 # Queries for the section's data, by name, for one audit.
 FACTS = {

@@ -11,13 +11,13 @@ from math import comb
 
 import numpy as np
 
-from embaudit.downstream.retrieval import CUT as NEAREST
-from embaudit.downstream.retrieval import NOT_RANKED, ranked
-from embaudit.downstream.task import unit_rows
-from embaudit.intervals import MIN_UNITS, Ends, score_share, unit_weights
+from embaudit.corpora.downstream.retrieval import CUT as NEAREST
+from embaudit.corpora.downstream.retrieval import NOT_RANKED, ranked
+from embaudit.corpora.downstream.task import unit_rows
 from embaudit.measures.collection import RESAMPLES
 from embaudit.measures.geometry.figures import skewness, spectral_figures
 from embaudit.measures.quality.scores import ResampledScore
+from embaudit.statistics.intervals import MIN_UNITS, Ends, score_share, unit_weights
 
 SEED = 0
 # Draws of random vectors, each as many as there are documents: their skewness differs by a tenth or so.

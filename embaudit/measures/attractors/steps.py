@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from embaudit.errors import NotMeasurable
 from embaudit.measures.attractors import MEASURE_VERSION
 from embaudit.measures.attractors.places import (
     asked_by_all,
@@ -29,6 +28,7 @@ from embaudit.measures.geometry.figures import skewness
 from embaudit.measures.run import Run
 from embaudit.steps.results import CheckpointSpec, Staged, encoder_of
 from embaudit.steps.step import Outputs, step
+from embaudit.words.errors import NotMeasurable
 
 if TYPE_CHECKING:
     from embaudit.checkpoint import Encoder

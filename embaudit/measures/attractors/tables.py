@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from embaudit.figure import Worse
-from embaudit.table import SHARE, Interval, Row, Series, column, rule
+from embaudit.declared.figure import Worse
+from embaudit.declared.table import SHARE, Interval, Row, Series, column, rule
 
 OVER_QUERIES = Interval("Wilson's interval of a share of queries, null below ten")
 OVER_ASKERS = Interval("bootstrap over askers, ± 1.96 standard deviations, null below ten")

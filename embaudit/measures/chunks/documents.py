@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from embaudit.draw import content_order
+from embaudit.corpora.draw import content_order
 from embaudit.measures.pieces import best_of
 from embaudit.measures.quality.material import Collection
 

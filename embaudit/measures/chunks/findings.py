@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from embaudit.finding import Finding, Level, Rows, interval, unless_ok
+from embaudit.declared.finding import Finding, Level, Rows, interval, unless_ok
 from embaudit.measures.chunks.settings import ChunksSettings
 
 # A smaller gain in nDCG@10 is not worth several vectors per document. On composed documents, whole ones lose far more:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from embaudit.downstream.retrieval import ranked
-from embaudit.errors import NotMeasurable
+from embaudit.corpora.downstream.retrieval import ranked
 from embaudit.measures.chunks import MEASURE_VERSION
 from embaudit.measures.chunks.settings import ChunksSettings
 from embaudit.measures.chunks.tables import ChunkChoiceRow, ChunkLengthRow, ChunkRow
@@ -18,6 +17,7 @@ from embaudit.measures.run import Run
 from embaudit.steps.progress import tracked
 from embaudit.steps.results import CheckpointSpec, Staged, encoder_of
 from embaudit.steps.step import Outputs, step
+from embaudit.words.errors import NotMeasurable
 
 if TYPE_CHECKING:
     from embaudit.checkpoint import Encoder
@@ -112,7 +112,7 @@ def _searched(
     queries = searched.queries[np.array(material.queries)]
 
     def scored(similarities: np.ndarray) -> np.ndarray:
-        from embaudit.downstream.retrieval import evaluate
+        from embaudit.corpora.downstream.retrieval import evaluate
 
         ranking = ranked(similarities, material.collection.own)
         return evaluate(material.collection.relevant, ranking)["ndcg_10"]

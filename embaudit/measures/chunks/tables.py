@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from embaudit.figure import Worse
-from embaudit.table import ROUNDED_SHARE, Interval, Row, Series, column, rule
+from embaudit.declared.figure import Worse
+from embaudit.declared.table import ROUNDED_SHARE, Interval, Row, Series, column, rule
 
 Way = Literal["whole", "best", "mean"]
 # Of the queries: by their document if it is as it was given, by their passage if documents are composed.

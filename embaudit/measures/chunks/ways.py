@@ -8,10 +8,10 @@ from functools import cached_property
 
 import numpy as np
 
-from embaudit.downstream.split import in_report
-from embaudit.intervals import Ends, holding, mean_interval
+from embaudit.corpora.downstream.split import in_report
 from embaudit.measures.collection import RESAMPLES
 from embaudit.measures.quality.material import Collection
+from embaudit.statistics.intervals import Ends, holding, mean_interval
 
 WHOLE = "whole"
 # A way, and the most tokens of its pieces.

@@ -19,12 +19,12 @@ from typing import get_args
 
 import numpy as np
 
-from embaudit.downstream.retrieval import CUT as NEAREST
-from embaudit.downstream.retrieval import overlaps
-from embaudit.intervals import Ends, holding, mean_interval
+from embaudit.corpora.downstream.retrieval import CUT as NEAREST
+from embaudit.corpora.downstream.retrieval import overlaps
 from embaudit.measures.collection import RESAMPLES, Searched
 from embaudit.measures.compression.codes import cut, hamming, read_back, rescored
 from embaudit.measures.compression.tables import Way
+from embaudit.statistics.intervals import Ends, holding, mean_interval
 
 SEED = 0
 DRAWS = 10

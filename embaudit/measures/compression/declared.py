@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from embaudit.checkpoint.files import read_object
-from embaudit.small_files import card_text
+from embaudit.system.small_files import card_text
 
 # Keys of config.json that servers read (vLLM).
 KEYS = ("matryoshka_dimensions", "is_matryoshka")

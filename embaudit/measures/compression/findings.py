@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from math import hypot, sqrt
 from typing import Any
 
-from embaudit.finding import Finding, Level, Rows, interval, unless_ok
-from embaudit.intervals import MIN_UNITS, student_quantile
+from embaudit.declared.finding import Finding, Level, Rows, interval, unless_ok
 from embaudit.measures.compression.compression import DRAWS
 from embaudit.measures.compression.settings import CompressionSettings
+from embaudit.statistics.intervals import MIN_UNITS, student_quantile
 
 # Two points of nDCG@10 are what choosing among good checkpoints makes; the interval must exclude a larger loss. On the
 # sample's 90 queries, intervals of cuts and of bits are ±.02 to ±.04 wide, so they are seldom held or refuted there:

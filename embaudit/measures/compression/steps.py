@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from embaudit.downstream.retrieval import ranked
-from embaudit.errors import NotMeasurable
+from embaudit.corpora.downstream.retrieval import ranked
 from embaudit.measures.collection import Searched, collection_of, read_collection
 from embaudit.measures.compression import MEASURE_VERSION
 from embaudit.measures.compression.compression import MIN_DOCUMENTS, Compressed, estimate, search_compressed
@@ -17,6 +16,7 @@ from embaudit.measures.compression.tables import CompressionRow
 from embaudit.measures.run import Run
 from embaudit.steps.results import CheckpointSpec, Staged, checkpoint_of
 from embaudit.steps.step import Outputs, step
+from embaudit.words.errors import NotMeasurable
 
 
 @step("compression", version=MEASURE_VERSION, tables=(CompressionRow,), name="compression")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from embaudit.figure import Worse
-from embaudit.table import ROUNDED_SHARE, SHARE, Interval, Range, Row, Series, column, rule
+from embaudit.declared.figure import Worse
+from embaudit.declared.table import ROUNDED_SHARE, SHARE, Interval, Range, Row, Series, column, rule
 
 Way = Literal[
     "float32",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from embaudit.finding import Finding, Level, Rows, interval, level_from, unless_ok
+from embaudit.declared.finding import Finding, Level, Rows, interval, level_from, unless_ok
 from embaudit.measures.geometry.settings import GeometrySettings
 
 # What all texts have in common takes up half of the cosine's range.

@@ -34,7 +34,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from embaudit.intervals import (
+from embaudit.measures.geometry.figures import COMPONENTS, skewness, smooth_figures
+from embaudit.statistics.intervals import (
     MIN_UNITS,
     NORMAL,
     Ends,
@@ -43,7 +44,6 @@ from embaudit.intervals import (
     score_share,
     student_half_width,
 )
-from embaudit.measures.geometry.figures import COMPONENTS, skewness, smooth_figures
 
 GROUPS = 25
 FOLDS = 5

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-from embaudit.draw import Draw
+from embaudit.corpora.draw import Draw
 from embaudit.measures.geometry import MEASURE_VERSION
 from embaudit.measures.geometry.geometry import Geometry, measure_geometry
 from embaudit.measures.geometry.settings import GeometrySettings

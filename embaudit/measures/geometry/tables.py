@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from embaudit.figure import Worse
-from embaudit.table import (
+from embaudit.declared.figure import Worse
+from embaudit.declared.table import (
     COSINE,
     ROUNDED_SHARE,
     SHARE,

@@ -1,7 +1,7 @@
 """Impact: downstream tasks scored on clean texts and on texts that contain sticky tokens.
 
 ``arms`` chooses the tokens, ``poison`` inserts them into texts, ``effects`` compares scores with the clean arm and with
-ordinary tokens. The tasks are those of ``embaudit.downstream``.
+ordinary tokens. The tasks are those of ``embaudit.corpora.downstream``.
 """
 
 from __future__ import annotations

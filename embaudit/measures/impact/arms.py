@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from embaudit.finding import Rows
+from embaudit.declared.finding import Rows
 from embaudit.measures.sticky.plan import choose_controls
 
 ArmName = Literal["ordinary", "retention", "definition", "reference", "given"]

@@ -4,7 +4,7 @@ For arm a with a set T_a of tokens, s(t) a task's score with t in the texts and 
 
     score_a = mean over T_a of s(t);   change_a = score_a − s(0);   beyond_a = score_a − score_ordinary
 
-Intervals are paired (``embaudit.downstream.paired``) and treat the tokens of an arm as fixed.
+Intervals are paired (``embaudit.corpora.downstream.paired``) and treat the tokens of an arm as fixed.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Literal
 
 import numpy as np
 
-from embaudit.downstream.paired import PairedEstimate, PairedScores
-from embaudit.downstream.task import Scored
+from embaudit.corpora.downstream.paired import PairedEstimate, PairedScores
+from embaudit.corpora.downstream.task import Scored
 from embaudit.measures.impact.arms import ORDINARY
 
 Share = Literal["half", "all"]

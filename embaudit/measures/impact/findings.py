@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from embaudit.finding import MAX_FINDINGS, Finding, Rows, interval, level_from, unless_ok
+from embaudit.declared.finding import MAX_FINDINGS, Finding, Rows, interval, level_from, unless_ok
 from embaudit.measures.impact.settings import ImpactSettings
 
 TASKS = {

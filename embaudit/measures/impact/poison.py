@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from embaudit.checkpoint import Encoder
-from embaudit.draw import content_order
-from embaudit.errors import NotMeasurable
+from embaudit.corpora.draw import content_order
+from embaudit.words.errors import NotMeasurable
 
 WORDS_PER_COPY = 10
 

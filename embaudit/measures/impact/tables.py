@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Literal
 
-from embaudit.figure import Worse
-from embaudit.table import COSINE, ROUNDED_SHARE, TOLERANCE, BigInt, Interval, Row, Series, column, rule
+from embaudit.declared.figure import Worse
+from embaudit.declared.table import COSINE, ROUNDED_SHARE, TOLERANCE, BigInt, Interval, Row, Series, column, rule
 
 Metric = Literal["ndcg_10", "mrr_10", "recall_10", "v_measure", "accuracy", "spearman"]
 Arm = Literal["clean", "ordinary", "retention", "definition", "reference", "given"]

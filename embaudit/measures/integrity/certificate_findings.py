@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 
 from embaudit.checkpoint import Checkpoint
-from embaudit.finding import Finding
+from embaudit.declared.finding import Finding
 from embaudit.measures.integrity.certificate import TensorRecord, trace
 from embaudit.measures.integrity.tables import Status
-from embaudit.sentences import first_of
+from embaudit.words.sentences import first_of
 
 # What is left over of a file when the encoder alone is loaded: heads, decoders, masks and tables that are computed.
 HARMLESS = re.compile(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from embaudit.finding import Finding, Rows, in_brief
+from embaudit.declared.finding import Finding, Rows, in_brief
 from embaudit.measures.integrity.settings import IntegritySettings
 from embaudit.measures.integrity.tables import STAGED
 

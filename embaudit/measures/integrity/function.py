@@ -10,8 +10,8 @@ import numpy as np
 from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.checkpoint.hard_texts import KINDS, long_text
 from embaudit.checkpoint.tokenizer import NO_LIMIT
-from embaudit.downstream.task import unit_rows
-from embaudit.finding import Finding
+from embaudit.corpora.downstream.task import unit_rows
+from embaudit.declared.finding import Finding
 from embaudit.measures.integrity.hard import HardTexts
 
 if TYPE_CHECKING:

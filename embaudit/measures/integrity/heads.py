@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from embaudit.checkpoint import Checkpoint
-from embaudit.finding import Finding
+from embaudit.declared.finding import Finding
 from embaudit.measures.integrity.blocks import Block
 
 if TYPE_CHECKING:

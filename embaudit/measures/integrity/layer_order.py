@@ -21,7 +21,7 @@ import numpy as np
 
 from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.mapped import was_read
-from embaudit.finding import Finding
+from embaudit.declared.finding import Finding
 from embaudit.measures.integrity.blocks import Block
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from embaudit.checkpoint import Checkpoint
-from embaudit.finding import Finding
+from embaudit.declared.finding import Finding
 from embaudit.measures.integrity.rows import ordinary_ids
 from embaudit.measures.integrity.sample_words import ids_alone, word_forms
 

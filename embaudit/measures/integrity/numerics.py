@@ -8,9 +8,9 @@ import numpy as np
 
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, ResolvedCheckpoint, load_checkpoint
 from embaudit.checkpoint.files import read_object
-from embaudit.errors import MeasureError, is_of_interrupt, one_line
-from embaudit.finding import Finding, Level
+from embaudit.declared.finding import Finding, Level
 from embaudit.measures.integrity.hard import HardTexts
+from embaudit.words.errors import MeasureError, is_of_interrupt, one_line
 
 # Of a text's vectors in half precision and float32; rounding leaves .9999 of bfloat16, .999999 of float16.
 HALF_COSINE = 0.99

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from embaudit.document import Column, Section, Table
-from embaudit.finding import Level
+from embaudit.declared.document import Column, Section, Table
+from embaudit.declared.finding import Level
 
 # Queries for the section's data, by name, for one audit.
 FACTS = {

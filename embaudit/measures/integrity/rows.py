@@ -18,12 +18,12 @@ from math import sqrt
 from typing import TYPE_CHECKING
 
 from embaudit.checkpoint import Checkpoint
-from embaudit.finding import Finding
-from embaudit.intervals import exact_share
+from embaudit.checkpoint.vocabulary.entries import special_ids
+from embaudit.checkpoint.vocabulary.origin import is_marker
+from embaudit.checkpoint.vocabulary.script import script_of
+from embaudit.declared.finding import Finding
 from embaudit.measures.integrity.noise import Look, can_tell, look_at
-from embaudit.vocabulary.entries import special_ids
-from embaudit.vocabulary.origin import is_marker
-from embaudit.vocabulary.script import script_of
+from embaudit.statistics.intervals import exact_share
 
 if TYPE_CHECKING:
     import torch

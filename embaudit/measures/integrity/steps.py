@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from embaudit.errors import NotMeasurable
-from embaudit.finding import STAGED_SCHEMA, as_rows, guarded
+from embaudit.declared.finding import STAGED_SCHEMA, as_rows, guarded
 from embaudit.measures.integrity import MEASURE_VERSION
 from embaudit.measures.integrity.tables import STAGED, WeightRow
 from embaudit.measures.run import Run
 from embaudit.steps.results import CheckpointSpec, Staged, checkpoint_of, in_full_precision
 from embaudit.steps.step import Outputs, step
+from embaudit.words.errors import NotMeasurable
 
 if TYPE_CHECKING:
     from embaudit.measures.integrity.certificate import TensorRecord

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from embaudit.table import Row, Series, column, rule
+from embaudit.declared.table import Row, Series, column, rule
 
 # What the checks found is passed on in this table, which is not published.
 STAGED = "integrity_finding"

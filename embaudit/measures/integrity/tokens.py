@@ -10,9 +10,9 @@ from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.files import read_object
 from embaudit.checkpoint.hard_texts import KINDS
 from embaudit.checkpoint.tokenizer import TOKENIZER_CONFIG
-from embaudit.finding import Finding, Level
+from embaudit.checkpoint.vocabulary.entries import ids_without_row, special_ids
+from embaudit.declared.finding import Finding, Level
 from embaudit.measures.integrity.sample_words import ids_alone, words
-from embaudit.vocabulary.entries import ids_without_row, special_ids
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from embaudit.checkpoint.files import PICKLES, SAFETENSORS
 from embaudit.checkpoint.tensors import stored_tensors
-from embaudit.finding import Finding
+from embaudit.declared.finding import Finding
 
 # Smaller tensors may be equal by chance, and their checksums say little.
 MIN_BYTES = 4_096

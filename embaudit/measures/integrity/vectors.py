@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.model import UNUSED_WEIGHTS
-from embaudit.finding import Finding
+from embaudit.declared.finding import Finding
 from embaudit.measures.integrity.blocks import Block
-from embaudit.sentences import first_of
+from embaudit.words.sentences import first_of
 
 if TYPE_CHECKING:
     import torch

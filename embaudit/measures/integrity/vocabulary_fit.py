@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from embaudit.checkpoint import Checkpoint
-from embaudit.finding import Finding
+from embaudit.declared.finding import Finding
 from embaudit.measures.integrity.rows import PROBLEM as TOO_NOISY
 from embaudit.measures.integrity.rows import Rows
 

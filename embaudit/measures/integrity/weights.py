@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.model import UNUSED_WEIGHTS
-from embaudit.finding import Finding
+from embaudit.declared.finding import Finding
 from embaudit.measures.integrity.blocks import Block, block_findings, read_blocks
 from embaudit.measures.integrity.heads import head_findings
 from embaudit.measures.integrity.layer_order import order_findings

@@ -24,7 +24,7 @@ from math import ceil, floor
 
 import numpy as np
 
-from embaudit.intervals import MIN_UNITS, Ends, holding, score_share
+from embaudit.statistics.intervals import MIN_UNITS, Ends, holding, score_share
 
 # Cosines of equal texts in batches of different width differ by float32 rounding.
 EQUAL = 1e-6

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from embaudit.document import count
-from embaudit.finding import Finding, Level, Rows, interval, unless_ok
+from embaudit.declared.document import count
+from embaudit.declared.finding import Finding, Level, Rows, interval, unless_ok
 from embaudit.measures.languages.settings import LanguagesSettings
 
 # Most sentences find their translation.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from embaudit.chart import Axis, Chart, Layer, Mark, Panel
-from embaudit.document import Column, Estimate, Part, Section, Table, count
+from embaudit.declared.chart import Axis, Chart, Layer, Mark, Panel
+from embaudit.declared.document import Column, Estimate, Part, Section, Table, count
 
 # Queries for the section's data, by name, for one audit.
 FACTS = {

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from embaudit.checkpoint import Encoder
-from embaudit.downstream.task import unit_rows
-from embaudit.intervals import holding, mean_interval, score_share
+from embaudit.checkpoint.vocabulary.script import script_of
+from embaudit.corpora.downstream.task import unit_rows
 from embaudit.measures.languages import MEASURE_VERSION
 from embaudit.measures.languages.declared import declared_languages, is_declared
 from embaudit.measures.languages.figures import (
@@ -26,10 +26,10 @@ from embaudit.measures.languages.sentences import ENGLISH, NAMES, character_gram
 from embaudit.measures.languages.settings import LanguagesSettings
 from embaudit.measures.languages.tables import LanguageRow
 from embaudit.measures.run import Run
+from embaudit.statistics.intervals import holding, mean_interval, score_share
 from embaudit.steps.progress import tracked
 from embaudit.steps.results import CheckpointSpec, Staged, encoder_of
 from embaudit.steps.step import Outputs, step
-from embaudit.vocabulary.script import script_of
 
 RESAMPLES = 1_000
 SEED = 0

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from embaudit.figure import Worse
-from embaudit.table import COSINE, DIFFERENCE_OF_COSINES, SHARE, Interval, Row, Series, column, rule
+from embaudit.declared.figure import Worse
+from embaudit.declared.table import COSINE, DIFFERENCE_OF_COSINES, SHARE, Interval, Row, Series, column, rule
 
 OVER_SENTENCES = Interval("bootstrap over sentences, null below ten")
 OF_SHARE = Interval("Wilson's interval of a share, null below ten")

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from embaudit.anatomy import anatomy_of
-from embaudit.errors import NotMeasurable
+from embaudit.checkpoint.anatomy import anatomy_of
 from embaudit.measures.layers.layers import LayerBatch, PooledBatch, constants
 from embaudit.measures.layers.summary import (
     HeadStat,
@@ -19,6 +18,7 @@ from embaudit.measures.layers.summary import (
     summarise_pooled,
 )
 from embaudit.measures.layers.weights import ValueOutput
+from embaudit.words.errors import NotMeasurable
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

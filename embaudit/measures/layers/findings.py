@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from embaudit.finding import Finding, Rows, interval, level_from, unless_ok
+from embaudit.declared.finding import Finding, Rows, interval, level_from, unless_ok
 from embaudit.measures.layers.settings import LayerSettings
 
 # Mean cosine of a text's token states at pooling, self-pairs included. For unit vectors it is the squared length of

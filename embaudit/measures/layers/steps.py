@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from embaudit.draw import Draw
-from embaudit.errors import NotMeasurable
+from embaudit.corpora.draw import Draw
 from embaudit.measures.layers import MEASURE_VERSION
 from embaudit.measures.layers.settings import LayerSettings
 from embaudit.measures.layers.tables import LayerHeadStatRow, LayerStatRow, LayerTextRow, PooledStatRow
@@ -18,6 +17,7 @@ from embaudit.steps.corpora import drawn_texts
 from embaudit.steps.progress import tracked
 from embaudit.steps.results import CheckpointSpec, Staged, StagedCorpus, encoder_of
 from embaudit.steps.step import Outputs, step
+from embaudit.words.errors import NotMeasurable
 
 if TYPE_CHECKING:
     from embaudit.measures.layers.collect import LayerSummaries

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from embaudit.intervals import mean_with_interval
 from embaudit.measures.layers.layers import LAMBDAS, RATIOS
 from embaudit.measures.layers.weights import ValueOutput
+from embaudit.statistics.intervals import mean_with_interval
 
 # Theorem 1 is an equality if Z and H are parallel: rounding must not violate it.
 TOLERANCE = 1e-9

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from embaudit.figure import Worse
-from embaudit.table import (
+from embaudit.declared.figure import Worse
+from embaudit.declared.table import (
     ROUNDED_SHARE,
     SHARE,
     TOLERANCE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from embaudit.chart import Axis, Chart, Layer, Mark, Panel, Tone
+from embaudit.declared.chart import Axis, Chart, Layer, Mark, Panel, Tone
 
 CONDITIONS = {
     "natural": "natural",

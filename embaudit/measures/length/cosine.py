@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from embaudit.errors import MeasureError
-from embaudit.intervals import around, jackknife_half_width
+from embaudit.statistics.intervals import around, jackknife_half_width
+from embaudit.words.errors import MeasureError
 
 # With fewer than four texts, leaving one out leaves fewer than three pairs.
 MIN_FOR_INTERVAL = 4

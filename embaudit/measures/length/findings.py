@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from embaudit.finding import Finding, Rows, interval, level_from, unless_ok
+from embaudit.declared.finding import Finding, Rows, interval, level_from, unless_ok
 from embaudit.measures.length.settings import LengthSettings
 
 # Share of long pairs above the 95th percentile of short pairs; 0.05 if length had no effect. Five times that shows in

@@ -19,15 +19,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from embaudit.anatomy import Anatomy, LayerState, anatomy_of, require_fit, watching
-from embaudit.anatomy.family import Part
-from embaudit.anatomy.watch import TOLERANCE
 from embaudit.checkpoint import Encoder
+from embaudit.checkpoint.anatomy import Anatomy, LayerState, anatomy_of, require_fit, watching
+from embaudit.checkpoint.anatomy.family import Part
+from embaudit.checkpoint.anatomy.watch import TOLERANCE
 from embaudit.checkpoint.encoder import Progress, no_progress
-from embaudit.errors import MeasureError
 from embaudit.measures.layers.layers import batches_of_one_length, constants
 from embaudit.measures.layers.sigma import largest_singular_values
 from embaudit.measures.length.bound import claimed_bound
+from embaudit.words.errors import MeasureError
 
 if TYPE_CHECKING:
     import torch

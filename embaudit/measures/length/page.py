@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from embaudit.document import Column, Estimate, Part, Section, Table
+from embaudit.declared.document import Column, Estimate, Part, Section, Table
 from embaudit.measures.length.charts import CONDITIONS, cosine_chart, sigma_chart
 
 # Queries for the section's data, by name, for one audit.

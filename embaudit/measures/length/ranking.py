@@ -17,9 +17,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from embaudit.downstream.split import units_of
-from embaudit.downstream.task import unit_rows
-from embaudit.intervals import holding, mean_interval
+from embaudit.corpora.downstream.split import units_of
+from embaudit.corpora.downstream.task import unit_rows
+from embaudit.statistics.intervals import holding, mean_interval
 
 RESAMPLES = 1_000
 # Documents are cut to the length that nine in ten of them reach.

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from embaudit.intervals import around, jackknife_half_width
 from embaudit.measures.length.curve import CONDITIONS, BinValue
+from embaudit.statistics.intervals import around, jackknife_half_width
 
 # Below this rise, shares are meaningless.
 MIN_RISE = 0.01

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from embaudit.finding import Finding, Level, Rows, unless_ok
+from embaudit.declared.finding import Finding, Level, Rows, unless_ok
 from embaudit.measures.meaning.settings import MeaningSettings
 
 # What guessing gets right; an interval that is wholly below it is a preference for the contrast.

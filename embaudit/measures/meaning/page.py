@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from embaudit.chart import Axis, Chart, Layer, Mark, Panel
-from embaudit.document import Column, Estimate, Section, Table
+from embaudit.declared.chart import Axis, Chart, Layer, Mark, Panel
+from embaudit.declared.document import Column, Estimate, Section, Table
 from embaudit.measures.meaning.triples import CONTRASTS, REWORDINGS
 
 # Queries for the section's data, by name, for one audit.

@@ -13,7 +13,7 @@ from embaudit.steps.step import Outputs, step
 @step("meaning", version=MEASURE_VERSION, tables=(MeaningRow,), name="meaning")
 def meaning_of_sentences(out: Outputs, spec: CheckpointSpec) -> None:
     """Table ``meaning``, by the declared similarity."""
-    from embaudit.functions.checkpoint import declared_similarity
+    from embaudit.embedders.checkpoint import declared_similarity
     from embaudit.measures.quality.passes import of_pairs
 
     encoder = encoder_of(spec)

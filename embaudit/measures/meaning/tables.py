@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from embaudit.figure import Worse
-from embaudit.table import ANY, SHARE, Interval, Row, column
+from embaudit.declared.figure import Worse
+from embaudit.declared.table import ANY, SHARE, Interval, Row, column
 
 Contrast = Literal["negation", "number", "roles", "entity", "tense", "antonym"]
 Rewording = Literal["close", "free"]

@@ -22,8 +22,8 @@ from typing import get_args
 
 import numpy as np
 
-from embaudit.intervals import Ends, around, score_share, student_half_width
 from embaudit.measures.meaning.tables import Contrast, Rewording
+from embaudit.statistics.intervals import Ends, around, score_share, student_half_width
 
 SENTENCE = "sentence"
 CONTRASTS: tuple[Contrast, ...] = get_args(Contrast)

@@ -1,7 +1,7 @@
 """What helps against sticky tokens: remedies compared by the tokens' loss, by scores on poisoned texts, and by cost.
 
 ``remedies`` defines what a remedy does to ids, embeddings or vectors; ``losses`` measures retention under each of them.
-The tasks are those of ``embaudit.downstream``; copies are inserted as in ``embaudit.measures.impact``.
+The tasks are those of ``embaudit.corpora.downstream``; copies are inserted as in ``embaudit.measures.impact``.
 """
 
 from __future__ import annotations

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from embaudit.finding import Finding, Rows, interval, level_from, unless_ok
+from embaudit.declared.finding import Finding, Rows, interval, level_from, unless_ok
 from embaudit.measures.impact.findings import scored_on
 from embaudit.measures.mitigation.page import WORDS
 from embaudit.measures.mitigation.settings import NONE, MitigationSettings
-from embaudit.mitigation.rows import WAYS
+from embaudit.remedies.mitigation.rows import WAYS
 
 # A remedy that costs more than this on clean texts is ruled out: two points, as for the impact of tokens.
 PRICE = 0.02

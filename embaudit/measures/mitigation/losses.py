@@ -17,8 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from embaudit.checkpoint import Encoder
-from embaudit.downstream.task import unit_rows
-from embaudit.errors import NotMeasurable
+from embaudit.corpora.downstream.task import unit_rows
 from embaudit.measures.mitigation.remedies import Transform, encode_with
 from embaudit.measures.mitigation.settings import Remedy
 from embaudit.measures.sticky.effects import crossed_resamples, drawn_controls
@@ -26,6 +25,7 @@ from embaudit.measures.sticky.moments import Moments
 from embaudit.measures.sticky.paired import Loss, ResampledValues, moments_of, paired_losses, with_mean
 from embaudit.measures.sticky.points import MIN_VARIANCE, Points
 from embaudit.measures.sticky.scores import retention
+from embaudit.words.errors import NotMeasurable
 
 
 @dataclass(frozen=True)

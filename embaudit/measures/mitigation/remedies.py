@@ -3,10 +3,10 @@
     strip       ids in S are removed from every text before encoding
     prune       an id in S is replaced by the ids that the tokenizer without S gives for the token's text
     unk, mean, scale
-                the input embeddings of S are replaced (``embaudit.mitigation.rows``)
+                the input embeddings of S are replaced (``embaudit.remedies.mitigation.rows``)
     centring, components, whitening
                 every unit vector v becomes f(v), with f fitted on unit vectors of clean texts
-                (``embaudit.mitigation.space``)
+                (``embaudit.remedies.mitigation.space``)
 
 All but the last group change only texts that contain a token of S; f changes every text.
 """
@@ -20,11 +20,11 @@ from typing import cast
 import numpy as np
 
 from embaudit.checkpoint import Checkpoint, Encoder
-from embaudit.errors import NotMeasurable
 from embaudit.measures.mitigation.settings import AfterEncoding, Remedy
-from embaudit.mitigation.prune import pieces, prunable, pruned
-from embaudit.mitigation.rows import HOWS, How, replaced
-from embaudit.mitigation.space import Centring, Whitening, WithoutComponents
+from embaudit.remedies.mitigation.prune import pieces, prunable, pruned
+from embaudit.remedies.mitigation.rows import HOWS, How, replaced
+from embaudit.remedies.mitigation.space import Centring, Whitening, WithoutComponents
+from embaudit.words.errors import NotMeasurable
 
 SPACES: dict[AfterEncoding, type[Centring | WithoutComponents | Whitening]] = {
     "centring": Centring,

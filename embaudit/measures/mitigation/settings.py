@@ -9,7 +9,7 @@ from pydantic import Field
 
 from embaudit.measures.impact.settings import ImpactSettings
 from embaudit.measures.workload import Readable, Work
-from embaudit.screening.tokens import Severity
+from embaudit.remedies.screening.tokens import Severity
 
 BeforeEncoding = Literal["strip", "prune", "unk", "mean", "scale"]
 AfterEncoding = Literal["centring", "components", "whitening"]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-from embaudit.figure import Worse
+from embaudit.declared.figure import Worse
+from embaudit.declared.table import COSINE, SHARE, TOLERANCE, BigInt, Interval, Row, Series, column, rule
 from embaudit.measures.impact.tables import LOWER_SCORE, PAIRED
 from embaudit.measures.mitigation.settings import NONE, REMEDIES
-from embaudit.table import COSINE, SHARE, TOLERANCE, BigInt, Interval, Row, Series, column, rule
 
 Metric = Literal["ndcg_10", "v_measure", "accuracy", "spearman"]
 METRICS: tuple[str, ...] = get_args(Metric)

@@ -1,6 +1,6 @@
 """Counts severe tokens in a corpus, individually and relative to the rest of the vocabulary, and finds dense texts.
 
-Counts as ``embaudit.screening`` does: tokens that the checkpoint reads, without special tokens.
+Counts as ``embaudit.remedies.screening`` does: tokens that the checkpoint reads, without special tokens.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from embaudit.checkpoint.tokenizer import truncated
-from embaudit.screening.count import Encode, counts_of, tokenised
-from embaudit.screening.density import MIN_COPIES, MIN_SCORE, OrdinaryRate, is_unusual, log_tail, score
+from embaudit.remedies.screening.count import Encode, counts_of, tokenised
+from embaudit.remedies.screening.density import MIN_COPIES, MIN_SCORE, OrdinaryRate, is_unusual, log_tail, score
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from embaudit.finding import Finding, Level, Rows, interval, unless_ok
+from embaudit.declared.finding import Finding, Level, Rows, interval, unless_ok
 from embaudit.measures.occurrence.settings import OccurrenceSettings
 
 # One text in a hundred: then it is no exception for a query to have one among its first ten results.

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from embaudit.checkpoint import Encoder
-from embaudit.intervals import mean_with_interval
 from embaudit.measures.length.cosine import unit_vectors
 from embaudit.measures.occurrence.counts import CorpusCounts
+from embaudit.statistics.intervals import mean_with_interval
 
 # The group in which all severe tokens are removed at once.
 ALL = -1

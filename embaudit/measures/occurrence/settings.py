@@ -8,7 +8,7 @@ from pydantic import Field
 
 from embaudit.measures.measure import DrawnSettings
 from embaudit.measures.workload import Readable, Work
-from embaudit.screening.tokens import Severity
+from embaudit.remedies.screening.tokens import Severity
 
 # Typical number of severe tokens that occur in ordinary texts.
 TOKENS_MET = 10

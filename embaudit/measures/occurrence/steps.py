@@ -8,20 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from embaudit.draw import Draw, content_order
-from embaudit.intervals import exact_share
+from embaudit.corpora.draw import Draw, content_order
 from embaudit.measures.occurrence import MEASURE_VERSION
 from embaudit.measures.occurrence.counts import CorpusCounts, DenseText, count_corpus, dense_texts
 from embaudit.measures.occurrence.removal import ALL, measure_removals, plan_removals
 from embaudit.measures.occurrence.settings import OccurrenceSettings
 from embaudit.measures.occurrence.tables import OccurrenceCorpusRow, OccurrenceRow, OccurrenceTextRow
 from embaudit.measures.run import Run
-from embaudit.screening.count import encoder_of_tokens
-from embaudit.screening.tokens import severe_rows
-from embaudit.staging.stage import read_rows
+from embaudit.remedies.screening.count import encoder_of_tokens
+from embaudit.remedies.screening.tokens import severe_rows
+from embaudit.statistics.intervals import exact_share
 from embaudit.steps.corpora import drawn_texts
 from embaudit.steps.progress import tracked
 from embaudit.steps.results import CheckpointSpec, Staged, StagedCorpus, encoder_of
+from embaudit.steps.staging.stage import read_rows
 from embaudit.steps.step import Outputs, step
 
 DENSE_KEPT = 100

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from embaudit.figure import Worse
-from embaudit.table import SHARE, TOLERANCE, BigInt, Interval, Range, Row, Series, column, rule
+from embaudit.declared.figure import Worse
+from embaudit.declared.table import SHARE, TOLERANCE, BigInt, Interval, Range, Row, Series, column, rule
 
 OVER_TEXTS = Interval("Student's t over texts, null below two")
 EXACT = Interval("Clopper–Pearson")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from embaudit.finding import Finding, Rows, interval, level_from, unless_ok
+from embaudit.declared.finding import Finding, Rows, interval, level_from, unless_ok
 from embaudit.measures.placement.page import WORDS
 from embaudit.measures.placement.settings import ROTATION, PlacementSettings
 

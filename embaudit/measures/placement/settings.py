@@ -9,7 +9,7 @@ from pydantic import Field
 
 from embaudit.measures.measure import MeasureSettings
 from embaudit.measures.workload import Readable, Work
-from embaudit.screening.tokens import Severity
+from embaudit.remedies.screening.tokens import Severity
 
 Fixed = Literal["rotation", "prefix", "suffix", "random", "interleaved", "sentence_ends"]
 Searched = Literal["best_random", "greedy", "gradient"]

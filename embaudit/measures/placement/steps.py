@@ -8,7 +8,6 @@ import numpy as np
 
 from embaudit.checkpoint import Encoder
 from embaudit.checkpoint.weighted import require_weights
-from embaudit.errors import NotMeasurable
 from embaudit.measures.placement import MEASURE_VERSION
 from embaudit.measures.placement.losses import placement_losses
 from embaudit.measures.placement.places import PlacedText, fixed_places, random_places, rotation_places, text_of
@@ -21,10 +20,11 @@ from embaudit.measures.sticky.plan import choose_controls
 from embaudit.measures.sticky.steps import measured_on
 from embaudit.measures.sticky.steps.files import Sample
 from embaudit.measures.sticky.steps.severe import severe_tokens
-from embaudit.staging.stage import read_rows
 from embaudit.steps.progress import tracked
 from embaudit.steps.results import CheckpointSpec, Staged, encoder_of
+from embaudit.steps.staging.stage import read_rows
 from embaudit.steps.step import Outputs, step
+from embaudit.words.errors import NotMeasurable
 
 
 @step(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from embaudit.figure import Worse
+from embaudit.declared.figure import Worse
+from embaudit.declared.table import SHARE, TOLERANCE, Interval, Row, Series, column, rule
 from embaudit.measures.placement.settings import ROTATION, Strategy
-from embaudit.table import SHARE, TOLERANCE, Interval, Row, Series, column, rule
 
 STRATEGY = (
     "rotation (prefix, suffix and random positions in turn, as in the search for sticky tokens); prefix; suffix; "

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from embaudit.draw import content_order
-from embaudit.intervals import Ends, holding, mean_interval, score_share
-from embaudit.keys import content_key
+from embaudit.corpora.draw import content_order
 from embaudit.measures.collection import RESAMPLES
 from embaudit.measures.pieces import best_of
 from embaudit.measures.quality.material import Collection
+from embaudit.statistics.intervals import Ends, holding, mean_interval, score_share
+from embaudit.system.keys import content_key
 
 # Evidence that fills more of a document would be at several depths at once.
 MOST_EVIDENCE = 3

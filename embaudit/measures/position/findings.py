@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from embaudit.finding import Finding, Level, Rows, interval, level_from, unless_ok
+from embaudit.declared.finding import Finding, Level, Rows, interval, level_from, unless_ok
 from embaudit.measures.position.settings import DEPTHS, START, PositionSettings
 
 # Two passages in the wrong place then count as much as one in the right place. On the embedded sample, the least at any

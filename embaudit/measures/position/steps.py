@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from embaudit.errors import NotMeasurable
 from embaudit.measures.collection import Searched, collection_of, read_collection
 from embaudit.measures.pieces import best_of, is_written, start_of
 from embaudit.measures.position import MEASURE_VERSION
@@ -17,6 +16,7 @@ from embaudit.measures.run import Run
 from embaudit.steps.progress import tracked
 from embaudit.steps.results import CheckpointSpec, Staged, encoder_of
 from embaudit.steps.step import Outputs, step
+from embaudit.words.errors import NotMeasurable
 
 if TYPE_CHECKING:
     from embaudit.checkpoint import Encoder

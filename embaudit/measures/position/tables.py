@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from embaudit.figure import Worse
-from embaudit.table import SHARE, Interval, Row, Series, column, rule
+from embaudit.declared.figure import Worse
+from embaudit.declared.table import SHARE, Interval, Row, Series, column, rule
 
 Depth = Literal["alone", "0", "1/4", "1/2", "3/4", "1", "beyond"]
 OVER_PAIRS = Interval("bootstrap over pairs of queries that share their documents, null below ten")

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from embaudit.downstream.task import unit_rows
-from embaudit.finding import Finding
+from embaudit.corpora.downstream.task import unit_rows
+from embaudit.declared.finding import Finding
 from embaudit.measures.quality.material import MORE_PAIRS, SAMPLE
 from embaudit.measures.quality.measured import MeasuredPairs, shown
 

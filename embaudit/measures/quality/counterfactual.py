@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtri
 
-from embaudit.downstream.paired import PairedEstimate
-from embaudit.finding import Finding, Level
+from embaudit.corpora.downstream.paired import PairedEstimate
+from embaudit.declared.finding import Finding, Level
 from embaudit.measures.quality.alternatives import Alternative
 from embaudit.measures.quality.material import MORE
 from embaudit.measures.quality.measured import shown, with_interval

@@ -13,7 +13,7 @@ from typing import Any
 
 from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.size import multiplied
-from embaudit.finding import Finding
+from embaudit.declared.finding import Finding
 from embaudit.measures.quality.material import SAMPLE, Material
 
 RULE = "fewer_texts"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from embaudit.finding import Finding, Rows, in_brief
+from embaudit.declared.finding import Finding, Rows, in_brief
 from embaudit.measures.quality.scale import RULE as SCORE_SCALE
 from embaudit.measures.quality.settings import QualitySettings
 from embaudit.measures.quality.tables import STAGED

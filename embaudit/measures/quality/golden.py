@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from embaudit.checkpoint import TextKind
-from embaudit.finding import Finding
-from embaudit.intervals import exact_share
+from embaudit.declared.finding import Finding
 from embaudit.measures.quality.material import Collection
 from embaudit.measures.quality.measured import MeasuredCollection
 from embaudit.measures.quality.passes import SERVED, Pass
 from embaudit.measures.quality.scores import FOUND, CollectionScorer, ResampledScore, answer_ranks
-from embaudit.shown import cut, quoted
+from embaudit.statistics.intervals import exact_share
+from embaudit.words.shown import cut, quoted
 
 RULE = "golden"
 NAMED, LONGEST = 3, 60

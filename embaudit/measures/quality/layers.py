@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from embaudit.downstream.paired import PairedEstimate
-from embaudit.finding import Finding, Level
+from embaudit.corpora.downstream.paired import PairedEstimate
+from embaudit.declared.finding import Finding, Level
 from embaudit.measures.quality.measured import Measured, shown, with_interval
 from embaudit.measures.quality.scores import ResampledScore
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.settings import read_settings
-from embaudit.finding import Finding
+from embaudit.declared.finding import Finding
 from embaudit.measures.quality.measured import Measured, MeasuredCollection, MeasuredPairs, as_json, with_interval
 from embaudit.measures.quality.scores import ResampledScore
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from embaudit.finding import Finding, Level
+from embaudit.declared.finding import Finding, Level
 
 RULE = "cut_texts"
 LOOK, PROBLEM = 0.05, 0.5

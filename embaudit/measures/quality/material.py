@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from embaudit.corpora.downstream.material import pick_graded, pick_judged
+from embaudit.corpora.downstream.split import units_of
+from embaudit.corpora.draw import content_order
 from embaudit.corpora.judged import JudgedCollection, own_of, relevant_of
 from embaudit.corpora.shapes import Corpus, TextPair
-from embaudit.downstream.material import pick_graded, pick_judged
-from embaudit.downstream.split import units_of
-from embaudit.draw import content_order
-from embaudit.errors import NotMeasurable
 from embaudit.measures.quality.settings import GOLDEN_DOCUMENTS
+from embaudit.words.errors import NotMeasurable
 
 if TYPE_CHECKING:
     from embaudit.checkpoint import TextKind

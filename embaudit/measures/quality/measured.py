@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from embaudit.checkpoint import Checkpoint
-from embaudit.downstream.paired import PairedEstimate
-from embaudit.functions.checkpoint import declared_similarity
+from embaudit.corpora.downstream.paired import PairedEstimate
+from embaudit.embedders.checkpoint import declared_similarity
 from embaudit.measures.quality.baselines import collection_baselines, pair_baselines
 from embaudit.measures.quality.material import Collection, ScoredPairs
 from embaudit.measures.quality.passes import POOLINGS, SERVED, EveryWay, Pass, of_all, of_pairs

@@ -11,9 +11,9 @@ import scipy
 
 from embaudit.checkpoint import Encoder
 from embaudit.checkpoint.pooling import pool
-from embaudit.downstream.task import unit_rows
-from embaudit.errors import MeasureError, is_of_machine
+from embaudit.corpora.downstream.task import unit_rows
 from embaudit.measures.quality.stops import last_and_stops
+from embaudit.words.errors import MeasureError, is_of_machine
 
 if TYPE_CHECKING:
     import torch

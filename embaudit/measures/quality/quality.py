@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from embaudit.checkpoint import Checkpoint, Encoder
-from embaudit.finding import Finding, guarded
-from embaudit.functions.checkpoint import declared_similarity
+from embaudit.declared.finding import Finding, guarded
+from embaudit.embedders.checkpoint import declared_similarity
 from embaudit.measures.quality.alternatives import Alternative, from_one_pass
 from embaudit.measures.quality.baselines import collection_baselines
 from embaudit.measures.quality.collapse import RULE as COLLAPSED

@@ -14,12 +14,12 @@ import numpy as np
 from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.inputs import SegmentIds
 from embaudit.checkpoint.prompts import PromptTokens
-from embaudit.errors import is_of_machine
 from embaudit.measures.quality.alternatives import Alternative
 from embaudit.measures.quality.material import ScoredPairs
 from embaudit.measures.quality.measured import Measured, MeasuredCollection, MeasuredPairs
 from embaudit.measures.quality.passes import EveryWay, of_all, of_pairs
 from embaudit.measures.quality.scores import CollectionScorer, PairScorer, ResampledScore
+from embaudit.words.errors import is_of_machine
 
 # What an alternative that costs an encode is tried on.
 PAIRS, QUERIES, DOCUMENTS = 200, 50, 100

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from embaudit.intervals import holding
 from embaudit.measures.quality.baselines import INPUT_EMBEDDINGS
+from embaudit.statistics.intervals import holding
 
 Figures = Mapping[str, Any]
 Row = dict[str, Any]

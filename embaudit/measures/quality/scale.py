@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from embaudit.downstream.paired import PairedEstimate
-from embaudit.finding import Finding
-from embaudit.intervals import exact_share, quantile_ranks
+from embaudit.corpora.downstream.paired import PairedEstimate
+from embaudit.declared.finding import Finding
 from embaudit.measures.quality.material import MORE_PAIRS
 from embaudit.measures.quality.measured import MeasuredPairs, shown, with_interval
+from embaudit.statistics.intervals import exact_share, quantile_ranks
 
 RULE = "score_scale"
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)

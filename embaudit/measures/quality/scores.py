@@ -6,7 +6,7 @@ resamples are a few operations on (B, n) arrays, and exact: item i of a resample
 
     r_i = Σ_{j: x_j < x_i} w_j + (1 + Σ_{j: x_j = x_i} w_j) / 2 .
 
-Intervals are the value ± z standard deviations over resamples, as in ``embaudit.downstream.paired``.
+Intervals are the value ± z standard deviations over resamples, as in ``embaudit.corpora.downstream.paired``.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from functools import cached_property
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from embaudit.downstream.paired import PairedEstimate
-from embaudit.downstream.retrieval import evaluate, ranked
-from embaudit.intervals import NORMAL, unit_weights
+from embaudit.corpora.downstream.paired import PairedEstimate
+from embaudit.corpora.downstream.retrieval import evaluate, ranked
 from embaudit.measures.quality.material import Collection, ScoredPairs
+from embaudit.statistics.intervals import NORMAL, unit_weights
 
 RESAMPLES = 1_000
 SEED = 0

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from embaudit.corpora.golden import GOLDEN
 from embaudit.corpora.shapes import TextPair
-from embaudit.errors import NotMeasurable
-from embaudit.finding import STAGED_SCHEMA, as_rows
+from embaudit.declared.finding import STAGED_SCHEMA, as_rows
 from embaudit.measures.integrity.tables import STAGED as STAGED_BY_INTEGRITY
 from embaudit.measures.integrity.tables import TOKENIZER
 from embaudit.measures.quality import MEASURE_VERSION
@@ -17,9 +16,10 @@ from embaudit.measures.quality.settings import QualitySettings
 from embaudit.measures.quality.tables import STAGED, QualityLayerRow, QualityReadingRow, QualityRow
 from embaudit.measures.run import Run
 from embaudit.measures.task_material import QUERIES_OF, corpora_of
-from embaudit.staging.stage import read_rows
 from embaudit.steps.results import CheckpointSpec, Staged, StagedCorpus, checkpoint_of, in_full_precision
+from embaudit.steps.staging.stage import read_rows
 from embaudit.steps.step import Outputs, step
+from embaudit.words.errors import NotMeasurable
 
 if TYPE_CHECKING:
     from embaudit.measures.quality.material import Material

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from embaudit.figure import Worse
-from embaudit.table import Interval, Row, Series, column, rule
+from embaudit.declared.figure import Worse
+from embaudit.declared.table import Interval, Row, Series, column, rule
 
 # What the parts found is passed on in this table, which is not published.
 STAGED = "quality_finding"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from embaudit.finding import Finding, Level
+from embaudit.declared.finding import Finding, Level
 from embaudit.measures.quality.baselines import INPUT_EMBEDDINGS
 from embaudit.measures.quality.material import MORE
 from embaudit.measures.quality.measured import Measured, with_interval

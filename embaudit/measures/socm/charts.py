@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from embaudit.chart import Axis, Chart, Layer, Mark, Panel
-from embaudit.document import count
+from embaudit.declared.chart import Axis, Chart, Layer, Mark, Panel
+from embaudit.declared.document import count
 
 # Most cells along each axis, and the finer resolution (per unit) at which pairs are counted first: one pass over
 # millions of pairs does not know their range in advance.

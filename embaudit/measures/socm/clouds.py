@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from embaudit.errors import MeasureError, NotMeasurable
+from embaudit.words.errors import MeasureError, NotMeasurable
 
 # SOCM is in [0, 1] only if tr Σ ≤ 2 (paper, §3); texts beyond it are flagged, never clipped.
 TRACE_BOUND = 2.0

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from embaudit.intervals import around
 from embaudit.measures.socm.clouds import TokenCloud
 from embaudit.measures.socm.pairs import given_pairs
 from embaudit.measures.socm.summary import jackknife_of_pairs
+from embaudit.statistics.intervals import around
 
 DISTANCES = ("socm", "d_mu", "d_sigma")
 

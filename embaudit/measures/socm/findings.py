@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from embaudit.finding import Finding, Rows, interval, level_from, unless_ok
+from embaudit.declared.finding import Finding, Rows, interval, level_from, unless_ok
 from embaudit.measures.socm.settings import SocmSettings
 
 # Share of truncated texts in a corpus: what is cut off is not in the vector. Beyond one text in twenty, someone will

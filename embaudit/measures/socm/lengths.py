@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from embaudit.intervals import around
 from embaudit.measures.socm.pairs import PairBlock
 from embaudit.measures.socm.summary import jackknife_of_pairs
+from embaudit.statistics.intervals import around
 
 # Lower edges of the length bins, in pooled tokens; the last bin is open.
 EDGES = (1, 17, 33, 65, 129, 257)

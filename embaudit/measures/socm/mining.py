@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
-from embaudit.errors import MeasureError
+from embaudit.words.errors import MeasureError
 
 # Scores per step of ``by_cosine``: 64 MB.
 SCORES_PER_STEP = 8_000_000

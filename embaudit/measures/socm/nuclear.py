@@ -25,7 +25,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from embaudit.processors import processors
+from embaudit.system.processors import processors
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")

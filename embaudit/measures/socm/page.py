@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from textwrap import shorten
 from typing import Any
 
-from embaudit.document import Column, Estimate, Part, Section, Table
+from embaudit.declared.document import Column, Estimate, Part, Section, Table
 from embaudit.measures.socm import charts
 
 # Queries for the section's data, by name, for one audit.

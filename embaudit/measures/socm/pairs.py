@@ -18,9 +18,9 @@ from itertools import pairwise, product
 
 import numpy as np
 
-from embaudit.errors import MeasureError
 from embaudit.measures.socm.clouds import TokenCloud
 from embaudit.measures.socm.nuclear import Eigenvalues, NuclearNorms, singular_value_sums
+from embaudit.words.errors import MeasureError
 
 # Pairs per run that are computed again from singular values, as a check.
 CHECKED_PAIRS = 64

@@ -26,8 +26,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from embaudit.downstream.task import unit_rows
-from embaudit.intervals import MIN_UNITS, jackknife_half_width, mean_with_interval, spearman
+from embaudit.corpora.downstream.task import unit_rows
+from embaudit.statistics.intervals import MIN_UNITS, jackknife_half_width, mean_with_interval, spearman
 
 # Names as in sentence-transformers. The mean divided by √n has the same direction as the mean.
 POOLINGS = ("mean", "cls", "lasttoken", "max", "weightedmean")

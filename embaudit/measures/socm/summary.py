@@ -11,10 +11,10 @@ from typing import Literal
 
 import numpy as np
 
-from embaudit.errors import MeasureError
-from embaudit.intervals import around, jackknife_half_width
 from embaudit.measures.socm.clouds import TRACE_BOUND
 from embaudit.measures.socm.pairs import PairBlock
+from embaudit.statistics.intervals import around, jackknife_half_width
+from embaudit.words.errors import MeasureError
 
 LEVELS = (1, 5, 25, 50, 75, 95, 99)
 QUANTILES = tuple(f"socm_q{level:02}" for level in LEVELS)

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from embaudit.errors import NotMeasurable
 from embaudit.measures.socm.clouds import TokenCloud, token_cloud
 from embaudit.measures.socm.pairs import given_pairs
+from embaudit.words.errors import NotMeasurable
 
 # Arora, Liang and Ma (2017), "A simple but tough-to-beat baseline for sentence embeddings".
 SIF_A = 1e-3

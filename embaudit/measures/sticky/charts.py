@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from embaudit.chart import Axis, Chart, Layer, Mark, Panel, Tone, interval
+from embaudit.declared.chart import Axis, Chart, Layer, Mark, Panel, Tone, interval
 from embaudit.measures.sticky.scores import SEVERITY_FROM_LOSS
 
 # The search's measurement of each token; loss is relative to the ordinary tokens' slope.

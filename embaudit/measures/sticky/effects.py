@@ -16,10 +16,10 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
-from embaudit.intervals import Ends, holding, percentile_intervals, resample_clusters
 from embaudit.measures.sticky.moments import NEAR_U, PER_DRAW, Moments, plain_moments
 from embaudit.measures.sticky.points import MIN_VARIANCE, Points
 from embaudit.measures.sticky.scores import Severity, pull, retention, rho, rho_before, severity
+from embaudit.statistics.intervals import Ends, holding, percentile_intervals, resample_clusters
 
 # H0: no more extreme than this percentile of ordinary tokens.
 CONTROL_PERCENTILE = 95.0

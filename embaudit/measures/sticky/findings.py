@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from embaudit.finding import Finding, Level, Rows, interval, level_from, unless_ok
+from embaudit.declared.finding import Finding, Level, Rows, interval, level_from, unless_ok
 from embaudit.measures.sticky.scores import SEVERITY_FROM_LOSS
 from embaudit.measures.sticky.settings import StickySettings
 

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 
 from embaudit.checkpoint import Checkpoint
-from embaudit.errors import MeasureError
+from embaudit.words.errors import MeasureError
 
 Operator = Literal["prefix", "suffix", "random"]
 OPERATORS: tuple[Operator, ...] = ("prefix", "suffix", "random")

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from embaudit.document import Column, Estimate, Part, Section, Table, count
+from embaudit.declared.document import Column, Estimate, Part, Section, Table, count
 from embaudit.measures.sticky import charts
 from embaudit.measures.sticky.thresholds import MIN_FOR_THRESHOLD
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from embaudit.intervals import NORMAL
 from embaudit.measures.sticky.moments import DrawSums, Moments
 from embaudit.measures.sticky.points import Points, unit_rows
+from embaudit.statistics.intervals import NORMAL
 
 
 @dataclass(frozen=True)

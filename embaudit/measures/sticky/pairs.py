@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from embaudit.errors import CorpusError
+from embaudit.words.errors import CorpusError
 
 MIN_SENTENCES = 8
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from embaudit.errors import MeasureError
 from embaudit.measures.sticky.scores import Protocol, Scores
 from embaudit.measures.sticky.search import MIN_PILOT
 from embaudit.measures.sticky.settings import StickySettings
+from embaudit.words.errors import MeasureError
 
 ORDINARY_ORIGINS = ("word", "subword")
 # Of the budget: the pilot tells where to look and how many bad tokens there are, the rest finds the worst ones.

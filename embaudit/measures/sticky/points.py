@@ -18,9 +18,9 @@ from functools import cached_property
 import numpy as np
 
 from embaudit.checkpoint import Encoder
-from embaudit.errors import NotMeasurable
 from embaudit.measures.sticky.insertion import OPERATORS, Operator, SentenceDraw, make_draw
 from embaudit.measures.sticky.pairs import SentencePair
+from embaudit.words.errors import NotMeasurable
 
 # Of the similarities before insertion: below this, their differences are rounding errors.
 MIN_VARIANCE = 1e-12

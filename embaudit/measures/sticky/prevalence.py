@@ -24,8 +24,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from embaudit.intervals import Ends, exact_share, holding, percentile_intervals
 from embaudit.measures.sticky.scores import SEVERITY_FROM_LOSS, Scores, Severity
+from embaudit.statistics.intervals import Ends, exact_share, holding, percentile_intervals
 
 GRID_STEP = 0.0125
 ITERATIONS = 100

@@ -14,10 +14,10 @@ from itertools import cycle
 
 import numpy as np
 
-from embaudit.intervals import exact_share, spearman, spearman_interval
 from embaudit.measures.sticky.moments import Moments
 from embaudit.measures.sticky.points import Points
 from embaudit.measures.sticky.scores import PROTOCOLS, Protocol, Scores, score
+from embaudit.statistics.intervals import exact_share, spearman, spearman_interval
 
 # A regression on fewer tokens would fit their noise.
 MIN_PILOT = 100

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from embaudit.figure import Summary, SummaryFigure, Worse
-from embaudit.table import (
+from embaudit.declared.figure import Summary, SummaryFigure, Worse
+from embaudit.declared.table import (
     COSINE,
     ROUNDED_SHARE,
     SHARE,

@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from embaudit.draw import rank
+from embaudit.corpora.draw import rank
 from embaudit.measures.surface.spelling import OTHER_SPELLINGS
 
 # Of a change's text and the text that decides what is drawn.

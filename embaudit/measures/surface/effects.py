@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from embaudit.intervals import holding, mean_interval
 from embaudit.measures.collection import RESAMPLES
+from embaudit.statistics.intervals import holding, mean_interval
 
 SEED = 0
 

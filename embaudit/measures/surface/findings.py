@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from embaudit.finding import Finding, Level, Rows, interval
-from embaudit.intervals import MIN_UNITS
+from embaudit.declared.finding import Finding, Level, Rows, interval
 from embaudit.measures.surface.changes import MISTAKES
 from embaudit.measures.surface.settings import SurfaceSettings
+from embaudit.statistics.intervals import MIN_UNITS
 
 Row = dict[str, Any]
 # In nDCG@10, with an interval below 0: two points is the difference that choosing among good checkpoints makes.

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from embaudit.downstream.retrieval import overlaps, ranked
-from embaudit.errors import NotMeasurable
+from embaudit.corpora.downstream.retrieval import overlaps, ranked
 from embaudit.measures.collection import Searched, collection_of, read_collection
 from embaudit.measures.run import Run
 from embaudit.measures.surface import MEASURE_VERSION
@@ -18,6 +17,7 @@ from embaudit.measures.surface.settings import SurfaceSettings
 from embaudit.measures.surface.tables import SurfaceRow
 from embaudit.steps.results import CheckpointSpec, Staged, encoder_of
 from embaudit.steps.step import Outputs, step
+from embaudit.words.errors import NotMeasurable
 
 if TYPE_CHECKING:
     from embaudit.checkpoint import Encoder

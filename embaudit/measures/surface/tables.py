@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from embaudit.figure import Worse
-from embaudit.table import DIFFERENCE_OF_COSINES, SHARE, Interval, Row, Series, column, rule
+from embaudit.declared.figure import Worse
+from embaudit.declared.table import DIFFERENCE_OF_COSINES, SHARE, Interval, Row, Series, column, rule
 
 OVER_QUERIES = Interval("bootstrap over queries that share no relevant document, null below ten or if all are equal")
 DIFFERENCE = (-1, 1)

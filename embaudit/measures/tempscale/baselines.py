@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from embaudit.downstream.task import Vectors
-from embaudit.errors import NotMeasurable
-from embaudit.mitigation.space import Centring, Whitening
+from embaudit.corpora.downstream.task import Vectors
+from embaudit.remedies.mitigation.space import Centring, Whitening
+from embaudit.words.errors import NotMeasurable
 
 
 def pieces_of(ids: Sequence[int], size: int) -> list[list[int]]:

@@ -8,9 +8,9 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from embaudit.downstream.task import Task, Vectors
-from embaudit.intervals import MIN_UNITS, holding
+from embaudit.corpora.downstream.task import Task, Vectors
 from embaudit.measures.tempscale.baselines import fitted_baselines
+from embaudit.statistics.intervals import MIN_UNITS, holding
 
 # Lower edges of the length bins in tokens; the last is open. The bins up to 500 are the paper's.
 BIN_STARTS = (0, 100, 200, 300, 400, 500, 1_000, 2_000, 4_000, 8_000, 16_000)

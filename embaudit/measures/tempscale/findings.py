@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from embaudit.finding import MAX_FINDINGS, Finding, Rows, interval
+from embaudit.declared.finding import MAX_FINDINGS, Finding, Rows, interval
 from embaudit.measures.tempscale.settings import TempscaleSettings
 
 # Arms without a temperature, as they begin a sentence.

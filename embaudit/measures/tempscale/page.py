@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from embaudit.chart import Axis, Chart, Layer, Mark, Panel, interval
-from embaudit.document import Column, Estimate, Part, Section, Table
+from embaudit.declared.chart import Axis, Chart, Layer, Mark, Panel, interval
+from embaudit.declared.document import Column, Estimate, Part, Section, Table
 
 # Queries for the section's data, by name, for one audit.
 FACTS = {

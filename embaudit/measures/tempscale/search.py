@@ -14,8 +14,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from embaudit.downstream.task import Task
-from embaudit.intervals import Ends, holding
+from embaudit.corpora.downstream.task import Task
+from embaudit.statistics.intervals import Ends, holding
 
 Part = Literal["layer", "head"]
 Taus = tuple[float, ...]

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import Literal
 
-from embaudit.table import COSINE, DIFFERENCE_OF_COSINES, TOLERANCE, BigInt, Interval, Row, Series, column, rule
+from embaudit.declared.table import (
+    COSINE,
+    DIFFERENCE_OF_COSINES,
+    TOLERANCE,
+    BigInt,
+    Interval,
+    Row,
+    Series,
+    column,
+    rule,
+)
 
 Task = Literal["classification_knn", "classification_logistic", "clustering", "retrieval", "sts"]
 MIN_TAU = 1e-12

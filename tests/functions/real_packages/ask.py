@@ -8,7 +8,7 @@ import sys
 
 import objects
 
-from embaudit.functions.object.carrier import ObjectFunction
+from embaudit.embedders.object.carrier import ObjectFunction
 
 name, address = sys.argv[1:]
 function = ObjectFunction(getattr(objects, name)(address))

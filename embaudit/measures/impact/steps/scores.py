@@ -13,9 +13,9 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from embaudit.downstream.material import Judgements
-from embaudit.downstream.similarity import Similarity
-from embaudit.downstream.task import Scored, Vectors
+from embaudit.corpora.downstream.material import Judgements
+from embaudit.corpora.downstream.similarity import Similarity
+from embaudit.corpora.downstream.task import Scored, Vectors
 from embaudit.measures.impact import MEASURE_VERSION
 from embaudit.measures.impact.effects import ArmEffect, Cell, CellEffects, clean_and_poisoned
 from embaudit.measures.impact.poison import poison, poisoned_half

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from embaudit.corpora.judged import QUERIES
-from embaudit.errors import NotMeasurable
 from embaudit.measures.length.settings import DOCUMENTS, LengthSettings
 from embaudit.measures.length.steps.curve import length_curve, length_sigma
 from embaudit.measures.length.steps.ranking import length_ranking
 from embaudit.measures.run import Run
 from embaudit.steps.results import Staged, StagedCorpus
+from embaudit.words.errors import NotMeasurable
 
 
 def measure(run: Run) -> list[Staged]:

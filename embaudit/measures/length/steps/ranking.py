@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from embaudit.corpora.downstream.material import pick_judged
 from embaudit.corpora.judged import own_of, relevant_of
-from embaudit.downstream.material import pick_judged
 from embaudit.measures.length import MEASURE_VERSION
 from embaudit.measures.length.ranking import CUT_QUANTILE, outranked
 from embaudit.measures.length.settings import LengthSettings
 from embaudit.measures.length.tables import LengthRankingRow
-from embaudit.staging.stage import read_rows
 from embaudit.steps.progress import tracked
 from embaudit.steps.results import CheckpointSpec, StagedCorpus, encoder_of
+from embaudit.steps.staging.stage import read_rows
 from embaudit.steps.step import Outputs, step
 
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from embaudit.errors import NotMeasurable
 from embaudit.measures.impact.steps.scores import CLEAN, NEVER_POISONED, PoisonedSide, impact_vectors
 from embaudit.measures.mitigation.remedies import SPACES
 from embaudit.measures.mitigation.settings import NONE, MitigationSettings, Remedy
@@ -27,8 +26,9 @@ from embaudit.measures.sticky.steps.files import Sample
 from embaudit.measures.sticky.steps.severe import severe_tokens
 from embaudit.measures.sticky.steps.vocabulary import read_tokens
 from embaudit.measures.task_material import corpora_of, notes_of, sides_of, task_material
-from embaudit.staging.stage import read_rows
 from embaudit.steps.results import Staged, StagedCorpus
+from embaudit.steps.staging.stage import read_rows
+from embaudit.words.errors import NotMeasurable
 
 NO_SENTENCES = "Skipped losses under remedies: they need sentences too (--corpus sts=FILE, or the measure sticky)."
 Material = tuple[StagedCorpus, Staged, Treated]

@@ -11,10 +11,8 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from embaudit.downstream.paired import PairedEstimate, PairedScores
-from embaudit.downstream.task import Vectors, unit_rows
-from embaudit.errors import NotMeasurable
-from embaudit.intervals import exact_share
+from embaudit.corpora.downstream.paired import PairedEstimate, PairedScores
+from embaudit.corpora.downstream.task import Vectors, unit_rows
 from embaudit.measures.impact.poison import poison
 from embaudit.measures.impact.steps.scores import CLEAN, PoisonedSide
 from embaudit.measures.mitigation import MEASURE_VERSION
@@ -34,9 +32,11 @@ from embaudit.measures.task_material import (
     texts_of,
     vector_rows,
 )
+from embaudit.statistics.intervals import exact_share
 from embaudit.steps.progress import tracked
 from embaudit.steps.results import CheckpointSpec, Staged, StagedCorpus, encoder_of
 from embaudit.steps.step import Outputs, step
+from embaudit.words.errors import NotMeasurable
 
 # Side -> staged vectors; ``Treated`` has them for clean texts, and for texts with each token by its id.
 Sides = dict[str, Staged]

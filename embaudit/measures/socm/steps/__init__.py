@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import ceil
 
-from embaudit.draw import Draw
+from embaudit.corpora.draw import Draw
 from embaudit.measures.run import Run
 from embaudit.measures.socm.settings import SocmSettings
 from embaudit.measures.socm.steps.contrast import socm_contrast
@@ -15,8 +15,8 @@ from embaudit.measures.socm.steps.poolings import socm_poolings
 from embaudit.measures.socm.steps.summary import socm_summary
 from embaudit.measures.socm.steps.texts import DescribedTexts, UndefinedTexts, socm_pairs, socm_texts
 from embaudit.measures.socm.steps.tightness import socm_tightness
-from embaudit.settings import Settings
 from embaudit.steps.results import Staged, StagedCorpus
+from embaudit.system.settings import Settings
 
 # A listed pair costs two encodes, about as much as a hundred pairs of texts that are already embedded.
 PAIRS_PER_LISTED_PAIR = 100

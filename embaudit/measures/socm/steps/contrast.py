@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 import numpy as np
 
-from embaudit.draw import Draw, content_order, pair_text
+from embaudit.corpora.draw import Draw, content_order, pair_text
 from embaudit.measures.socm import MEASURE_VERSION
 from embaudit.measures.socm.clouds import clouds_of
 from embaudit.measures.socm.contrast import contrasts, strangers

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from embaudit.draw import Draw
+from embaudit.corpora.draw import Draw
 from embaudit.measures.socm import MEASURE_VERSION
 from embaudit.measures.socm.clouds import clouds_of
 from embaudit.measures.socm.nuclear import nuclear_norms_on

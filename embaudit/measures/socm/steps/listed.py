@@ -10,7 +10,7 @@ import numpy as np
 
 from embaudit.checkpoint import TextKind
 from embaudit.corpora import CORPORA
-from embaudit.draw import Draw
+from embaudit.corpora.draw import Draw
 from embaudit.measures.socm import MEASURE_VERSION
 from embaudit.measures.socm.clouds import UndefinedText, clouds_of
 from embaudit.measures.socm.nuclear import nuclear_norms_on

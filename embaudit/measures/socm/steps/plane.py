@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from embaudit.draw import Draw
+from embaudit.corpora.draw import Draw
 from embaudit.measures.socm import MEASURE_VERSION
 from embaudit.measures.socm.clouds import token_cloud
 from embaudit.measures.socm.plane import shared_plane
 from embaudit.measures.socm.tables import SocmPlaneRow
-from embaudit.staging.stage import read_batches
 from embaudit.steps.corpora import drawn_texts
 from embaudit.steps.results import CheckpointSpec, Staged, StagedCorpus, encoder_of
+from embaudit.steps.staging.stage import read_batches
 from embaudit.steps.step import Outputs, step
 
 # A text's mean comes before its tokens.

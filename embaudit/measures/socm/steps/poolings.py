@@ -6,15 +6,15 @@ from dataclasses import asdict
 
 import numpy as np
 
-from embaudit.draw import Draw
+from embaudit.corpora.draw import Draw
 from embaudit.measures.socm import MEASURE_VERSION
 from embaudit.measures.socm.clouds import clouds_of
 from embaudit.measures.socm.poolings import cloud_angles, compare_poolings
 from embaudit.measures.socm.tables import SocmPoolingRow
-from embaudit.staging.stage import read_batches
 from embaudit.steps.corpora import drawn_texts
 from embaudit.steps.progress import tracked
 from embaudit.steps.results import CheckpointSpec, Staged, StagedCorpus, encoder_of
+from embaudit.steps.staging.stage import read_batches
 from embaudit.steps.step import Outputs, step
 
 

@@ -15,8 +15,8 @@ from embaudit.measures.socm.pairs import PairBlock
 from embaudit.measures.socm.steps.texts import NormAccuracy
 from embaudit.measures.socm.summary import Surface, summarise
 from embaudit.measures.socm.tables import SocmLengthRow, SocmSummaryRow, SocmSurfaceRow
-from embaudit.staging.stage import read_batches, read_rows
 from embaudit.steps.results import CheckpointSpec, Staged, StagedCorpus, checkpoint_of
+from embaudit.steps.staging.stage import read_batches, read_rows
 from embaudit.steps.step import Outputs, step
 
 PAIR_COLUMNS = ("first", "second", "d_mu", "d_sigma", "socm")

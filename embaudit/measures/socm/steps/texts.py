@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from embaudit.checkpoint import TextKind
-from embaudit.draw import Draw
+from embaudit.corpora.draw import Draw
 from embaudit.measures.socm import MEASURE_VERSION
 from embaudit.measures.socm.clouds import TRACE_BOUND, TokenCloud, UndefinedText, clouds_of
 from embaudit.measures.socm.nuclear import nuclear_norms_on

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from embaudit.draw import Draw
+from embaudit.corpora.draw import Draw
 from embaudit.measures.socm import MEASURE_VERSION
 from embaudit.measures.socm.steps.texts import clouds_of_corpus
 from embaudit.measures.socm.tables import SocmTightnessRow

@@ -23,8 +23,8 @@ import numpy as np
 from embaudit.checkpoint import Encoder
 from embaudit.checkpoint.eager import eager_attention, no_attention
 from embaudit.checkpoint.encoder import Progress, no_progress
-from embaudit.errors import MeasureError, one_line
 from embaudit.measures.sticky.insertion import make_draw
+from embaudit.words.errors import MeasureError, one_line
 
 if TYPE_CHECKING:
     import torch

@@ -13,10 +13,10 @@ import numpy as np
 
 from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.checkpoint.encoder import Progress, no_progress
-from embaudit.errors import MeasureError, NotMeasurable
 from embaudit.measures.sticky.moments import insert_tokens
 from embaudit.measures.sticky.points import Points
 from embaudit.measures.sticky.scores import score
+from embaudit.words.errors import MeasureError, NotMeasurable
 
 MEASURE_VERSION = 2
 

@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 import scipy
 
-from embaudit.errors import MeasureError
-from embaudit.vocabulary.script import COMMON, INHERITED, UNKNOWN
+from embaudit.checkpoint.vocabulary.script import COMMON, INHERITED, UNKNOWN
+from embaudit.words.errors import MeasureError
 
 MEASURE_VERSION = 1
 Token = Mapping[str, Any]

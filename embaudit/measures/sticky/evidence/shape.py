@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 import scipy
 
-from embaudit.intervals import MIN_UNITS, around, jackknife_half_width
 from embaudit.measures.sticky.settings import SAMPLED_TOKENS
+from embaudit.statistics.intervals import MIN_UNITS, around, jackknife_half_width
 
 MEASURE_VERSION = 1
 SAMPLE_SEED = 0

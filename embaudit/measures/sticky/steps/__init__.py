@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from embaudit.errors import NotMeasurable
 from embaudit.measures.run import Run
 from embaudit.measures.sticky.plan import choose_controls, choose_tokens, shortlist_length
 from embaudit.measures.sticky.scores import PROTOCOLS
@@ -20,9 +19,10 @@ from embaudit.measures.sticky.steps.validation import validate
 from embaudit.measures.sticky.steps.verdicts import count_severities, judge
 from embaudit.measures.sticky.steps.vocabulary import read_tokens, token_similarity
 from embaudit.measures.sticky.tally import SearchFound
-from embaudit.settings import Settings
-from embaudit.staging.stage import read_rows
 from embaudit.steps.results import Staged, StagedCorpus
+from embaudit.steps.staging.stage import read_rows
+from embaudit.system.settings import Settings
+from embaudit.words.errors import NotMeasurable
 
 
 def measure(run: Run) -> list[Staged]:

@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from embaudit.errors import NotMeasurable
 from embaudit.measures.run import Run
 from embaudit.measures.sticky.settings import StickySettings
 from embaudit.measures.sticky.steps.evidence import attention, dose, enrichment, shifts, sticky_shape
 from embaudit.measures.sticky.steps.files import Sample
 from embaudit.measures.sticky.steps.reference import measure_reference
 from embaudit.measures.sticky.tally import SearchFound
-from embaudit.staging.stage import read_rows
 from embaudit.steps.results import Staged, StagedCorpus
+from embaudit.steps.staging.stage import read_rows
 from embaudit.steps.step import Step
+from embaudit.words.errors import NotMeasurable
 
 
 @dataclass(frozen=True)

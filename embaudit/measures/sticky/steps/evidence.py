@@ -19,9 +19,9 @@ from embaudit.measures.sticky.tables import (
     StickyShapeRow,
     StickyShiftRow,
 )
-from embaudit.staging.stage import read_rows
 from embaudit.steps.progress import tracked
 from embaudit.steps.results import CheckpointSpec, Staged, encoder_of
+from embaudit.steps.staging.stage import read_rows
 from embaudit.steps.step import Outputs, step
 
 

@@ -23,8 +23,8 @@ from embaudit.measures.sticky.points import (
     every_against_every,
     given_pairs,
 )
-from embaudit.staging.stage import read_rows, read_table
 from embaudit.steps.results import CheckpointSpec, Staged, encoder_of
+from embaudit.steps.staging.stage import read_rows, read_table
 
 Purpose = Literal["scoring", "validation"]
 

@@ -16,9 +16,9 @@ from embaudit.measures.sticky.steps.files import pair_rows, read_pairs, read_u
 from embaudit.measures.sticky.steps.shards import TokenShard, token_shards
 from embaudit.measures.sticky.tables import StickyPairRow, StickyReferenceRow, StickyReferenceSummaryRow
 from embaudit.measures.sticky.thresholds import adaptive_threshold
-from embaudit.staging.stage import read_rows
 from embaudit.steps.progress import tracked
 from embaudit.steps.results import CheckpointSpec, Staged, StagedCorpus, encoder_of
+from embaudit.steps.staging.stage import read_rows
 from embaudit.steps.step import Outputs, step
 
 Purpose = Literal["reference_scoring", "reference_validation"]

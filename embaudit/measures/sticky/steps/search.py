@@ -16,8 +16,8 @@ from embaudit.measures.sticky.steps.files import Purpose, Sample, read_pairs
 from embaudit.measures.sticky.steps.precision import ScanPrecision, scan_precision
 from embaudit.measures.sticky.steps.scan import compare_precisions, insert_shard, narrow, predict, score
 from embaudit.measures.sticky.steps.shards import ENCODES_PER_SHARD, SHARDS, token_shards
-from embaudit.staging.stage import read_rows
 from embaudit.steps.results import Staged
+from embaudit.steps.staging.stage import read_rows
 
 # Number of tokens on which the ranks in two precisions are compared.
 COMPARED_TOKENS = 512

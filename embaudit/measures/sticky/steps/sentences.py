@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 
 from embaudit.corpora.chosen_pairs import read_chosen_pairs
-from embaudit.errors import CorpusError
 from embaudit.measures.sticky import MEASURE_VERSION
 from embaudit.measures.sticky.pairs import (
     SentencePair,
@@ -21,10 +20,11 @@ from embaudit.measures.sticky.points import unit_rows
 from embaudit.measures.sticky.settings import StickySettings
 from embaudit.measures.sticky.steps.files import Purpose, pair_rows, read_pairs, sentence_rows
 from embaudit.measures.sticky.tables import StickyPairRow, StickySentenceRow
-from embaudit.staging.stage import read_rows
 from embaudit.steps.progress import tracked
 from embaudit.steps.results import CheckpointSpec, Staged, StagedCorpus, encoder_of
+from embaudit.steps.staging.stage import read_rows
 from embaudit.steps.step import Outputs, step
+from embaudit.words.errors import CorpusError
 
 
 @step(

@@ -6,12 +6,12 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from embaudit.checkpoint import Checkpoint
-from embaudit.errors import UsageError
 from embaudit.measures.run import Run
 from embaudit.measures.sticky.inspect import find_token
-from embaudit.screening.tokens import Severity, severe_rows
-from embaudit.staging.stage import read_rows
+from embaudit.remedies.screening.tokens import Severity, severe_rows
 from embaudit.steps.results import checkpoint_of
+from embaudit.steps.staging.stage import read_rows
+from embaudit.words.errors import UsageError
 
 
 def severe_tokens(

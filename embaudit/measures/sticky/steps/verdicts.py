@@ -23,8 +23,8 @@ from embaudit.measures.sticky.verdicts import (
     summary_rows,
     validation_rows,
 )
-from embaudit.staging.stage import read_rows
 from embaudit.steps.results import CheckpointSpec, Staged
+from embaudit.steps.staging.stage import read_rows
 from embaudit.steps.step import Outputs, step
 
 # For the counts by severity: their intervals are wide, and more resamples would not make them more precise.

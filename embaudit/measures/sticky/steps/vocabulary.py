@@ -8,15 +8,15 @@ from math import ceil
 
 import numpy as np
 
+from embaudit.checkpoint.vocabulary import entries
 from embaudit.measures.run import Run
 from embaudit.measures.sticky import baseline
 from embaudit.measures.sticky.steps.shards import ENCODES_PER_SHARD, SHARDS, TokenShard
-from embaudit.staging.stage import read_table
 from embaudit.steps.progress import tracked
 from embaudit.steps.results import CheckpointSpec, Staged, encoder_of
+from embaudit.steps.staging.stage import read_table
 from embaudit.steps.step import Outputs, step
 from embaudit.steps.tables import TokenRow
-from embaudit.vocabulary import entries
 
 # One row per dimension of a vector.
 TOKEN_SUM = {"as_text": "float64", "by_id": "float64"}

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from embaudit.errors import NotMeasurable
 from embaudit.measures.run import Run
 from embaudit.measures.task_material import corpora_of, notes_of, sides_of, task_material
 from embaudit.measures.tempscale.search import Part, Taus, descend
@@ -29,6 +28,7 @@ from embaudit.measures.tempscale.steps.temperatures import (
     tempscale_vectors,
 )
 from embaudit.steps.results import Staged, StagedCorpus
+from embaudit.words.errors import NotMeasurable
 
 
 def measure(run: Run) -> list[Staged]:

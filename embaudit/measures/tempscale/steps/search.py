@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from embaudit.anatomy import anatomy_of
-from embaudit.errors import NotMeasurable, UsageError
+from embaudit.checkpoint.anatomy import anatomy_of
 from embaudit.measures.task_material import read_vectors
 from embaudit.measures.tempscale import MEASURE_VERSION
 from embaudit.measures.tempscale.search import Found, Part, report
 from embaudit.measures.tempscale.settings import TempscaleSettings
 from embaudit.measures.tempscale.steps.temperatures import scope_of, tasks_of, temperatures_of
 from embaudit.measures.tempscale.tables import TempscaleSearchRow
+from embaudit.remedies.temperature import plan_scalings
 from embaudit.steps.results import CheckpointSpec, Staged, StagedCorpus, checkpoint_of
 from embaudit.steps.step import Outputs, step
-from embaudit.tempscale import plan_scalings
+from embaudit.words.errors import NotMeasurable, UsageError
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,28 @@
+"""Downstream scores: read from other tools' files and correlated with audit measures.
+
+``read`` opens files and folders, ``rows`` and ``mteb`` parse the formats, ``correlation`` computes Spearman's rho.
+"""
+
+from embaudit.corpora.scores.correlation import (
+    Correlation,
+    ScoredMeasure,
+    TaskCorrelation,
+    average_over_tasks,
+    correlate,
+    spearman,
+)
+from embaudit.corpora.scores.read import ReadScores, read_scores
+from embaudit.corpora.scores.shapes import Score, SkippedSource
+
+__all__ = [
+    "Correlation",
+    "ReadScores",
+    "Score",
+    "ScoredMeasure",
+    "SkippedSource",
+    "TaskCorrelation",
+    "average_over_tasks",
+    "correlate",
+    "read_scores",
+    "spearman",
+]

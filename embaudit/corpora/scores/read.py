@@ -1,0 +1,166 @@
+"""Reads files and folders of scores: rows (csv, tsv, json, jsonl) and MTEB results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from embaudit.corpora.scores.mteb import EXPERIMENTS, MODEL_META, is_mteb_result, mteb_scores
+from embaudit.corpora.scores.rows import SEPARATORS, json_line_scores, json_scores, separated_scores
+from embaudit.corpora.scores.shapes import NOTHING_IMPORTED, Score, SkippedSource
+from embaudit.system.small_files import parsed, small_bytes
+from embaudit.words.errors import UsageError
+
+JSON_LINES = (".jsonl", ".ndjson")
+SUFFIXES = (*SEPARATORS, ".json", *JSON_LINES)
+
+
+@dataclass(frozen=True)
+class ReadScores:
+    """The result of reading score files.
+
+    Attributes:
+        scores: unique by checkpoint, revision, task, split and subset.
+        files: number of files they come from.
+        repeated: number of repeated scores (with the same value).
+    """
+
+    scores: list[Score]
+    files: int
+    repeated: int
+    skipped: list[SkippedSource]
+
+
+def read_scores(paths: Sequence[Path], checkpoint: str | None = None) -> ReadScores:
+    """Read score files, and folders of MTEB results.
+
+    Args:
+        checkpoint: name of the checkpoint, overriding the files.
+
+    Raises:
+        UsageError: if a file cannot be read, a row is invalid, the checkpoint is unknown, two rows contradict each
+            other, or ``checkpoint`` is given for scores of several checkpoints.
+    """
+    scores: list[Score] = []
+    skipped: list[SkippedSource] = []
+    for path in paths:
+        found = _folder(path, checkpoint) if path.is_dir() else _file(path, checkpoint)
+        for one in found:
+            if isinstance(one, SkippedSource):
+                skipped.append(one)
+            else:
+                scores.append(one)
+    if not scores:
+        why = f" ({skipped[0].origin}: {skipped[0].why})" if skipped else ""
+        raise UsageError(
+            f"No scores in {', '.join(map(str, paths))}{why}.",
+            kept=NOTHING_IMPORTED,
+            next_step="Give csv, tsv, json or jsonl with checkpoint, task and score, or MTEB results.",
+        )
+    if checkpoint:
+        scores = _under_one_name(scores, checkpoint)
+    distinct = _without_repeats(scores)
+    return ReadScores(distinct, len({one.origin for one in scores}), len(scores) - len(distinct), skipped)
+
+
+def _folder(folder: Path, checkpoint: str | None) -> Iterator[Score | SkippedSource]:
+    """Every MTEB result below a folder, sorted by name."""
+    paths = sorted(path for path in folder.rglob("*.json") if path.is_file() and path.name != MODEL_META)
+    if not paths:
+        raise UsageError(
+            f"{folder} contains no .json files.",
+            kept=NOTHING_IMPORTED,
+            next_step="Give a folder of MTEB results, or a csv, tsv, json or jsonl file.",
+        )
+    for path in paths:
+        if EXPERIMENTS in path.relative_to(folder).parts[:-1]:
+            yield SkippedSource(str(path), "an experiment: the checkpoint under other settings")
+            continue
+        value = _parsed(path, _text(path))
+        if is_mteb_result(value):
+            yield from mteb_scores(path, value, checkpoint)
+        else:
+            yield SkippedSource(str(path), "not an MTEB result")
+
+
+def _file(path: Path, checkpoint: str | None) -> Iterable[Score | SkippedSource]:
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise UsageError(
+            f"{path} is not in a supported score format.",
+            kept=NOTHING_IMPORTED,
+            next_step=f"Give a file ending in {', '.join(SUFFIXES)}, or a folder of MTEB results.",
+        )
+    text = _text(path)
+    if suffix in SEPARATORS:
+        return separated_scores(path, text, checkpoint)
+    if suffix in JSON_LINES:
+        return json_line_scores(path, text, checkpoint)
+    value = _parsed(path, text)
+    if is_mteb_result(value):
+        return mteb_scores(path, value, checkpoint)
+    if not isinstance(value, list):
+        raise UsageError(
+            f"{path} is JSON, but neither a list of scores nor an MTEB result.",
+            kept=NOTHING_IMPORTED,
+            next_step="Write a list of objects with checkpoint, task and score.",
+        )
+    return json_scores(path, value, checkpoint)
+
+
+def _text(path: Path) -> str:
+    try:
+        return small_bytes(path).decode("utf-8-sig")
+    except OSError as error:
+        raise UsageError(
+            f"{path} cannot be read: {error.strerror or error}.",
+            kept=NOTHING_IMPORTED,
+            next_step="Check the name of the file, and who may read it.",
+        ) from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is not UTF-8.", kept=NOTHING_IMPORTED, next_step="Save it as UTF-8.") from error
+
+
+def _parsed(path: Path, text: str) -> Any:
+    try:
+        return parsed(text)
+    except ValueError as error:
+        raise UsageError(
+            f"{path} is not JSON: {error}.",
+            kept=NOTHING_IMPORTED,
+            next_step="Write it as JSON, or as CSV with a name that ends in .csv.",
+        ) from error
+
+
+def _under_one_name(scores: list[Score], checkpoint: str) -> list[Score]:
+    """All scores under one name; they must be of one checkpoint."""
+    names = sorted({one.checkpoint for one in scores} - {checkpoint})
+    if len(names) > 1 or (names and any(one.checkpoint == checkpoint for one in scores)):
+        shown = ", ".join([*names[:3], "…"] if len(names) > 3 else names)
+        raise UsageError(
+            f"--checkpoint {checkpoint} is one name, and these are scores of several checkpoints: {shown}.",
+            kept=NOTHING_IMPORTED,
+            next_step="Leave --checkpoint out, or import one checkpoint's files at a time.",
+        )
+    return [replace(one, checkpoint=checkpoint) for one in scores]
+
+
+def _without_repeats(scores: list[Score]) -> list[Score]:
+    """Remove duplicates.
+
+    Raises:
+        UsageError: if two rows give it different scores.
+    """
+    found: dict[tuple[str, ...], Score] = {}
+    for one in scores:
+        first = found.setdefault(one.key, one)
+        if first.score != one.score:
+            raise UsageError(
+                f"Two scores of {one}: {first.score:g} in {first.origin}, {first.place}, and {one.score:g} in "
+                f"{one.origin}, {one.place}.",
+                kept=NOTHING_IMPORTED,
+                next_step="Delete one of them, or tell them apart by revision, split or subset.",
+            )
+    return list(found.values())

@@ -1,0 +1,1 @@
+"""What a declaration may say: of a figure, a table, a finding, a page, a chart."""

@@ -1,0 +1,174 @@
+"""The HTTP APIs that serve embeddings: OpenAI's, text-embeddings-inference's (TEI) and ollama's."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import NoneType
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from embaudit.embedders.endpoint.answers import MOST_NUMBERS
+from embaudit.words.shown import cut, quoted
+
+if TYPE_CHECKING:
+    from embaudit.checkpoint import TextKind
+
+Encoding = Literal["float", "base64"]
+# More of a request, by name.
+Fields = Mapping[str, Any]
+
+
+NO_STRINGS = (
+    "Have the server (or the gateway before it) send vectors as lists of JSON numbers: a vector printed into strings "
+    "was rounded or cut by whoever printed it."
+)
+KINDS = {bool: "true or false", list: "a list", dict: "an object"}
+
+
+class BadAnswer(Exception):
+    """An answer that is not what the API promises; the message says how.
+
+    Attributes:
+        advice: what to do about it, if it is more than to look.
+    """
+
+    def __init__(self, reason: str, advice: str = "") -> None:
+        super().__init__(reason)
+        self.advice = advice
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """One API.
+
+    Attributes:
+        name: as in ``--api``.
+        path: after the server's address; ``{model}`` stands for the model's name.
+        needs_model: whether a request must name a model.
+        body: the request for some texts, without ``fields``.
+        rows: the vectors in an answer, in the order of the texts; raises ``BadAnswer``.
+        models: where it lists its models, under which key, and the key of a model's name; None if it serves one.
+        key: the headers that carry a key.
+        roles: the fields by which it is told what texts are used as; empty if it knows no roles.
+        dimensions: the field for the number of dimensions; None if it gives all of them.
+        hosts: how the addresses end at which it is to be had; for others, it is recognised by what it lists, or named.
+        most_texts: that it takes in a request.
+    """
+
+    name: str
+    path: str
+    needs_model: bool
+    body: Callable[[Sequence[str], str | None, Encoding], dict[str, Any]]
+    rows: Callable[[Any], list[Any]]
+    models: tuple[str, str, str] | None = None
+    key: Callable[[str], dict[str, str]] = lambda key: {"Authorization": f"Bearer {key}"}
+    roles: Mapping[TextKind, Fields] = field(default_factory=dict)
+    dimensions: str | None = "dimensions"
+    hosts: tuple[str, ...] = ()
+    most_texts: int = 32
+    # Where the fields stand: beside the texts, or once for each of them.
+    with_fields: Callable[[dict[str, Any], Fields], dict[str, Any]] = lambda body, fields: body | dict(fields)
+
+
+def as_vectors(rows: Sequence[Any], texts: int) -> np.ndarray:
+    """(texts, D) float64 from an answer's rows: lists of numbers, or base64 of little-endian float32.
+
+    A null stands for NaN, which JSON cannot hold.
+
+    Raises:
+        BadAnswer: if there are more or fewer rows than texts, or they are of different length or no numbers.
+    """
+    if len(rows) != texts:
+        raise BadAnswer(f"it gives {len(rows)} vectors for {texts} texts")
+    vectors = [_vector(row) for row in rows]
+    if len({len(vector) for vector in vectors}) > 1:
+        raise BadAnswer(f"its vectors have {' and '.join(str(n) for n in sorted({len(v) for v in vectors}))} numbers")
+    return np.array(vectors, dtype=np.float64).reshape(texts, -1)
+
+
+def _vector(row: Any) -> np.ndarray:
+    if isinstance(row, str):
+        return _from_base64(row)
+    if not isinstance(row, list) or not row:
+        raise BadAnswer("a vector is no list of numbers")
+    if len(row) > MOST_NUMBERS:
+        raise BadAnswer(f"a vector has {len(row):,} numbers, where no model gives more than {MOST_NUMBERS:,}")
+    # Not what numpy can read as a number: it takes "0.1" and True for one.
+    other = next((value for value in row if type(value) not in (float, int, NoneType)), None)
+    if isinstance(other, str):
+        raise BadAnswer(f"a vector holds something that is no number: the string {quoted(other)}", NO_STRINGS)
+    if other is not None:
+        raise BadAnswer(f"a vector holds something that is no number: {KINDS[type(other)]}")
+    try:
+        return np.array([np.nan if value is None else float(value) for value in row], dtype=np.float64)
+    except OverflowError as error:
+        raise BadAnswer("a vector holds an integer that is larger than any float") from error
+
+
+def _from_base64(row: str) -> np.ndarray:
+    if row.lstrip()[:1] == "[":
+        raise BadAnswer(f"a vector is a list that was printed into a string ({quoted(row)})", NO_STRINGS)
+    if len(row) > MOST_NUMBERS * 4 * 4 // 3 + 4:
+        raise BadAnswer(f"a base64 vector has more than {MOST_NUMBERS:,} numbers, where no model gives more")
+    try:
+        content = base64.b64decode(row, validate=True)
+    except ValueError as error:
+        raise BadAnswer(f"a vector is a string that is no base64: {quoted(row)}", NO_STRINGS) from error
+    if not content or len(content) % 4:
+        raise BadAnswer(f"a base64 vector of {len(content)} bytes is no float32")
+    with np.errstate(invalid="ignore"):  # NaN that says so is not for this place to warn of
+        return np.frombuffer(content, dtype="<f4").astype(np.float64)
+
+
+def _openai_body(texts: Sequence[str], model: str | None, encoding: Encoding) -> dict[str, Any]:
+    return {"input": list(texts), "model": model or "default", "encoding_format": encoding}
+
+
+def _openai_rows(answer: Any) -> list[Any]:
+    data = answer.get("data") if isinstance(answer, dict) else None
+    if not isinstance(data, list) or not all(isinstance(entry, dict) and "embedding" in entry for entry in data):
+        raise BadAnswer('it has no "data" with an "embedding" each')
+    places = [entry.get("index", place) for place, entry in enumerate(data)]
+    if sorted(places, key=str) != sorted(range(len(data)), key=str):
+        raise BadAnswer(f'the "index" of its vectors is {cut(str(places), 120)}')
+    # The index says which text a vector is of, wherever it stands.
+    return [entry["embedding"] for _, entry in sorted(zip(places, data, strict=True), key=lambda pair: pair[0])]
+
+
+def _tei_body(texts: Sequence[str], model: str | None, encoding: Encoding) -> dict[str, Any]:
+    return {"inputs": list(texts), "truncate": True}
+
+
+def _tei_rows(answer: Any) -> list[Any]:
+    if not isinstance(answer, list):
+        raise BadAnswer("it is no list of vectors")
+    return answer
+
+
+def _ollama_body(texts: Sequence[str], model: str | None, encoding: Encoding) -> dict[str, Any]:
+    return {"model": model, "input": list(texts), "truncate": True}
+
+
+def _ollama_rows(answer: Any) -> list[Any]:
+    rows = answer.get("embeddings") if isinstance(answer, dict) else None
+    if not isinstance(rows, list):
+        raise BadAnswer('it has no "embeddings"')
+    return rows
+
+
+OPENAI = Dialect(
+    "openai",
+    "/v1/embeddings",
+    False,
+    _openai_body,
+    _openai_rows,
+    ("/v1/models", "data", "id"),
+    hosts=("api.openai.com",),
+)
+# As infinity serves it, and as it is behind a proxy that adds the prefix.
+OPENAI_WITHOUT_PREFIX = replace(OPENAI, path="/embeddings", models=("/models", "data", "id"))
+TEI = Dialect("tei", "/embed", False, _tei_body, _tei_rows)
+OLLAMA = Dialect("ollama", "/api/embed", True, _ollama_body, _ollama_rows, ("/api/tags", "models", "name"))

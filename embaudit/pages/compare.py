@@ -1,0 +1,196 @@
+"""A page comparing audits with the first: what got better or worse, and what is not compared."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+from embaudit.declared.document import Column, Estimate, Page, Part, Section, Table, count
+from embaudit.declared.finding import LEVELS, Finding, Level
+from embaudit.pages.shares import shares_section
+from embaudit.pages.sides import MEANS_NOTHING, Comparison, Side, compare_sides
+from embaudit.questions.check.verdict import FIRST
+
+FIGURES_SHOWN, TOKENS_SHOWN = 15, 10
+CHANGES: dict[str, Level] = {"worse": "problem", "better": "ok", MEANS_NOTHING: "not measured"}
+
+
+def comparison_page(sides: Sequence[Side]) -> Page:
+    """The page comparing all later sides with the first."""
+    first, *others = sides
+    comparisons = [compare_sides(first, other) for other in others]
+    glance = shares_section(
+        [(side.name, [one for audit in reversed(side.audits) for one in audit.figures]) for side in sides]
+    )
+    return Page(
+        kind="Compared with",
+        title=first.name,
+        identity=[
+            ("then" if place else "first", f"{audit.source}, audit {audit.audit_id}, {audit.finished}")
+            for place, side in enumerate(sides)
+            for audit in side.audits
+        ],
+        findings=[
+            *(finding for side in sides for finding in _verdict(side)),
+            *(
+                finding
+                for side, one in zip(others, comparisons, strict=True)
+                for finding in _findings(first, side, one)
+            ),
+        ],
+        sections=[
+            Section("Findings", [_finding_table(sides, comparisons)]),
+            *([glance] if glance else []),
+            *(Section(side.name, list(_parts(side, one))) for side, one in zip(others, comparisons, strict=True)),
+        ],
+    )
+
+
+def _verdict(side: Side) -> Iterator[Finding]:
+    """Whether it may be served, where that is in question: before any figure."""
+    kind = side.verdict.get("kind")
+    if kind == "do not serve":
+        yield Finding("problem", f"{side.name}: {side.verdict['line']}")
+    elif kind is None:
+        checkpoint = f"embaudit audit {side.source} --measures integrity,quality"
+        yield Finding("not measured", f"{side.name}: whether it is sound was not checked.", advice=checkpoint)
+
+
+def _findings(first: Side, side: Side, comparison: Comparison) -> Iterator[Finding]:
+    yield _headline(side, comparison)
+    rank = LEVELS.index
+    worse = [
+        ".".join(key)
+        for key, (before, now) in comparison.findings.items()
+        if now["level"] in ("problem", "look")
+        # Going from too little evidence to some is not a change for the worse.
+        and before["level"] != "not measured"
+        and rank(now["level"]) < rank(before["level"])
+    ]
+    # A check of integrity or quality that finds nothing is no finding of its own.
+    known = {key for audit in first.audits for key in audit.findings}
+    worse += [
+        ".".join(key)
+        for key, row in side.newest.findings.items()
+        if key[0] in FIRST and key not in known and first.verdict and row["level"] in ("problem", "look")
+    ]
+    if worse:
+        yield Finding("look", f"{side.name}: {count(len(worse), 'finding')} got worse: {', '.join(worse)}.")
+    if comparison.precision:
+        yield Finding("look", f"{side.name}: {comparison.precision}.")
+    otherwise = [what for what in comparison.run_otherwise if what != "dtype" or not comparison.precision]
+    if otherwise:
+        yield Finding("look", f"{side.name}: it was run with different {', '.join(otherwise)}.")
+    for why, names in comparison.not_compared.items():
+        yield Finding("not measured", f"{side.name}: {count(len(names), 'figure')} not compared: {why}.")
+
+
+def _headline(side: Side, comparison: Comparison) -> Finding:
+    """How many figures got worse, and how many could not be compared: without the second, the first says little."""
+    changes = Counter(row["change"] for row in comparison.figures)
+    compared, missed = len(comparison.figures), sum(map(len, comparison.not_compared.values()))
+    said = (
+        f"of {count(compared, 'figure')} compared, {changes['worse']} got worse by more than noise, "
+        f"{changes['better']} better"
+        if compared
+        else "there are no figures to compare"
+    )
+    if comparison.means_nothing:
+        said += (
+            f"; {count(changes[MEANS_NOTHING], 'figure')} moved the other way and mean nothing, because "
+            f"{comparison.means_nothing}"
+            if changes[MEANS_NOTHING]
+            else f"; {comparison.means_nothing}"
+        )
+    if missed:
+        said += f"; {missed:,} could not be compared"
+    # What could not be compared has a line of its own.
+    level: Level = "look" if changes["worse"] else "ok" if compared else "not measured"
+    return Finding(level, f"{side.name}: {said}.")
+
+
+def _finding_table(sides: Sequence[Side], comparisons: Sequence[Comparison]) -> Table:
+    """Every finding on every side, those whose level is another now first.
+
+    Where both asked the same, they are those of that question, otherwise the newest.
+    """
+    newest = [
+        {key: found for audit in reversed(side.audits) for key, found in audit.findings.items()} for side in sides
+    ]
+    keys = list(dict.fromkeys(key for found in newest for key in found))
+    levels: dict[str, Level] = {level: level for level in LEVELS}
+    columns = [Column("finding"), *(Column(side.name, levels=levels) for side in sides), Column("now", is_prose=True)]
+    rows = []
+    for key in keys:
+        pairs = [comparison.findings.get(key) for comparison in comparisons]
+        earlier = next((pair[0] for pair in reversed(pairs) if pair), newest[0].get(key))
+        found = [earlier, *(pair[1] if pair else own.get(key) for pair, own in zip(pairs, newest[1:], strict=True))]
+        last = found[-1]
+        said = last["sentence"] if last and (earlier is None or last["level"] != earlier["level"]) else ""
+        rows.append((".".join(key), *(one["level"] if one else "" for one in found), said))
+    return Table(columns, sorted(rows, key=lambda row: not row[-1]))
+
+
+def _parts(side: Side, comparison: Comparison) -> Iterator[Part]:
+    columns = (
+        *(Column("figure"), Column("item"), Column("before", ".4g"), Column("now", ".4g")),
+        *(Column("change [95 %]", "+.3g", "+.3g"), Column("", levels=CHANGES)),
+    )
+    rows = [
+        (
+            *(f"{row['summary']}.{row['measure']}", row["item"], row["predecessor_value"], row["value"]),
+            *(Estimate(row["delta"], row["low"], row["high"]), row["change"]),
+        )
+        for row in comparison.figures
+    ]
+    yield Table(columns, rows, "Figures, those that got worse first", brief=FIGURES_SHOWN, more="--json")
+    if comparison.tokens is None:
+        yield f"Severe tokens are not compared: {comparison.tokens_why}."
+        return
+    alone = Counter(row["severe"] for row in comparison.tokens)
+    yield (
+        f"Severe tokens (moderate or strong): {alone['in this one']} only on this side, {alone['in the first']} only "
+        "in the first. A search lists only a limited number of tokens, and the last ones vary by chance."
+    )
+    yield Table(
+        (
+            *(Column("token"), Column("severe only"), Column("script")),
+            *(Column("loss [95 %]", ".3f"), Column("severity", levels={"strong": "problem", "moderate": "look"})),
+        ),
+        [
+            (
+                *(row["token"], row["severe"], row["script"]),
+                *(Estimate(row["loss"], row["low"], row["high"]), row["severity"]),
+            )
+            for row in comparison.tokens
+        ],
+        brief=TOKENS_SHOWN,
+        more="--json",
+    )
+
+
+def as_json(sides: Sequence[Side]) -> dict[str, Any]:
+    """The comparison as plain values: the audits of every side, and each later side against the first."""
+    first, *others = sides
+    return {
+        "audits": [
+            {
+                **{"side": place, "audit_id": audit.audit_id, "source": audit.source, "finished": audit.finished},
+                "measures": [*audit.versions],
+                "findings": [{"measure": key[0], "name": key[1], **row} for key, row in audit.findings.items()],
+            }
+            for place, side in enumerate(sides)
+            for audit in side.audits
+        ],
+        "against_first": [_comparison_json(compare_sides(first, other)) for other in others],
+    }
+
+
+def _comparison_json(comparison: Comparison) -> dict[str, Any]:
+    findings = [
+        {"measure": measure, "name": name, "before": before["level"], "now": now["level"]}
+        for (measure, name), (before, now) in comparison.findings.items()
+    ]
+    return {**asdict(replace(comparison, findings={})), "findings": findings}

@@ -1,0 +1,110 @@
+"""Renders a page in a terminal. Untrusted text goes through ``Text`` and ``visible``: no markup or control codes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from rich import box, table
+from rich.console import Console
+from rich.text import Text
+
+from embaudit.declared.chart import Chart
+from embaudit.declared.document import Column, Page, Part, Section, Table, Value
+from embaudit.declared.finding import Finding
+from embaudit.words.shown import visible
+
+# Used if the output is not a terminal and has no width.
+WIDTH = 140
+STYLES = {"ok": "green", "look": "yellow", "problem": "bold red", "not measured": "dim"}
+
+
+def console() -> Console:
+    """A console for standard output, as wide as the terminal."""
+    return Console(width=None if Console().is_terminal else WIDTH)
+
+
+def print_page(page: Page, *, is_full: bool = True) -> None:
+    """Print an audit's page, without folded sections, which are for HTML only.
+
+    Args:
+        is_full: print all sections, or only what fits on a screen.
+    """
+    out = console()
+    out.print()
+    out.rule(Text.assemble(f"{page.kind} ", (visible(page.title), "bold")))
+    out.print(Text(" · ".join(visible(f"{name} {value}") for name, value in page.identity), "dim"))
+    print_findings(page.findings, out)
+    if is_full:
+        for section in (section for section in page.sections if not section.is_folded):
+            print_section(section, out)
+        return
+    for part in (part for section in page.sections for part in section.parts):
+        if isinstance(part, Table) and part.headline:
+            out.print()
+            print_table(replace(part, brief=part.headline), out)
+    if page.sections:
+        out.print(Text(visible(f"Every figure: embaudit show {dict(page.identity)['audit']} --full"), "dim"))
+
+
+def print_findings(findings: Sequence[Finding], out: Console) -> None:
+    """Print findings as paragraphs that start with the level."""
+    laid = table.Table.grid(padding=(0, 2, 0, 0))
+    laid.add_column(no_wrap=True)
+    laid.add_column()
+    for found in findings:
+        words = [(visible(found.sentence), ""), (visible(f" {found.meaning}") if found.meaning else "", "dim")]
+        if found.advice:
+            words.append((f" → {visible(found.advice)}", "cyan"))
+        laid.add_row(Text(found.level, STYLES[found.level]), Text.assemble(*words))
+    out.print(laid)
+
+
+def print_section(section: Section, out: Console) -> None:
+    out.print()
+    out.print(Text(visible(section.title), "bold underline"))
+    for part in section.parts:
+        print_part(part, out)
+
+
+def print_part(part: Part, out: Console) -> None:
+    """Print a paragraph, a table or a finding."""
+    if isinstance(part, Table):
+        print_table(part, out)
+    elif isinstance(part, Finding):
+        print_findings([part], out)
+    elif not isinstance(part, Chart):
+        out.print(Text(visible(part)))
+
+
+def print_table(whole: Table, out: Console) -> None:
+    """Print a table with its title; numbers are never truncated, text may be."""
+    found = whole.filled
+    places = [place for place, column in enumerate(found.columns) if not column.is_detail]
+    rows, note = found.cut(is_brief=True)
+    if not rows:
+        return
+    if found.title:
+        out.print(Text(visible(found.title), "italic"))
+    laid = table.Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+    for place in places:
+        column = found.columns[place]
+        # Columns that do not wrap keep their width as long as others can shrink.
+        laid.add_column(
+            Text(visible(column.title)), justify="right" if column.is_number else "left", no_wrap=column.is_number
+        )
+    for row in rows:
+        laid.add_row(*(_cell(found.columns[place], row[place]) for place in places))
+    out.print(laid)
+    if note:
+        out.print(Text(visible(note), "dim"))
+
+
+def _cell(column: Column, value: Value) -> Text:
+    level = column.level(value)
+    return Text(
+        visible(column.text(value)),
+        STYLES[level] if level else "",
+        no_wrap=not column.is_prose,
+        overflow="fold" if column.is_prose else "ellipsis",
+    )

@@ -1,0 +1,178 @@
+"""Where a served model cuts long texts, in words, without its tokenizer.
+
+A text of n words is asked for twice, the second time with other last words. If both vectors are the same, what is read
+ends before them. n is doubled until that happens, and what is read is then closed in on by bisection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from embaudit.checkpoint import TextKind
+from embaudit.checkpoint.hard_texts import WORDS, long_text
+from embaudit.declared.finding import Finding
+from embaudit.embedders.function import EmbeddingFunction
+from embaudit.questions.parity.compare import apart
+
+# In words. Most tokenizers make a token or two of each.
+SHORTEST, LONGEST = 8, 2_048
+# What is read is told to this share of itself.
+CLOSE = 0.04
+# The last words that are changed: enough to be seen in a mean over the longest text.
+CHANGED = 4
+# 1 − cosine: what does not move a vector leaves it the same but for the last bits.
+UNMOVED = 1e-10
+# Searched passages have about a hundred words.
+SHORT = 100
+
+
+@dataclass(frozen=True)
+class ReadLength:
+    """What is read of a long text.
+
+    Attributes:
+        words: about how many are read; None if all of ``LONGEST`` are.
+        tried: the longest text that got a vector.
+        refusal: the server's words, if it refuses longer texts in place of cutting them.
+        is_left: whether it is the end that is read.
+    """
+
+    words: int | None
+    tried: int
+    refusal: str = ""
+    is_left: bool = False
+
+
+class Moves:
+    """Asks whether the words at an end of a text of some length move its vector."""
+
+    def __init__(self, function: EmbeddingFunction, role: TextKind = "text") -> None:
+        self.function, self.role = function, role
+        self.refusal = ""
+        # The largest so far: of servers that are not exact, many answers come out bit for bit all the same.
+        self._noise = 0.0
+        self._known: dict[tuple[int, bool], bool | None] = {}
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether the same text has had the same vector again."""
+        return self._noise <= UNMOVED
+
+    def __call__(self, words: int, *, first: bool = False) -> bool | None:
+        """None if the server gives no vector of so long a text."""
+        key = words, first
+        if key not in self._known:
+            self._known[key] = self._ask(words, first)
+        return self._known[key]
+
+    def _ask(self, words: int, first: bool) -> bool | None:
+        text = long_text(words).split(" ")[:words]
+        other = [f"{WORDS[(place + 3) % len(WORDS)]}ing" for place in range(min(CHANGED, words))]
+        changed = [*other, *text[len(other) :]] if first else [*text[: -len(other)], *other]
+        # The same text again: servers that are not exact move it by themselves.
+        asked = [" ".join(text), " ".join(changed), " ".join(text)]
+        answers = self.function.encode(asked, self.role, most=1)
+        if answers.failures or not np.isfinite(answers.vectors).all():
+            self.refusal = next(iter(answers.failures.values()), "NaN in its vector")
+            return None
+        moved, noise = apart(answers.vectors[:1].repeat(2, axis=0), answers.vectors[1:])
+        self._noise = max(self._noise, float(noise))
+        return bool(moved > max(UNMOVED, 3 * self._noise))
+
+
+def find_cut(function: EmbeddingFunction, role: TextKind = "text") -> ReadLength | None:
+    """What is read of a long text; None if texts of ``SHORTEST`` words have no vector, or are not read to their end."""
+    moves = Moves(function, role)
+    if not moves(SHORTEST):
+        return None
+    read, cut = SHORTEST, SHORTEST * 2
+    while cut <= LONGEST and _is_read(moves, cut):
+        read, cut = cut, cut * 2
+    if cut > LONGEST:
+        return ReadLength(None, read)
+    is_refused = moves(cut) is None
+    is_left = not is_refused and moves(cut) is True
+    while cut - read > max(1, CLOSE * read):
+        middle = (read + cut) // 2
+        if _is_read(moves, middle):
+            read = middle
+        else:
+            cut = middle
+    if is_refused:
+        return ReadLength(read, read, moves.refusal)
+    # Of the words that were changed, perhaps only the first is read.
+    return ReadLength(read - CHANGED + 1, read, is_left=is_left)
+
+
+def _is_read(moves: Moves, words: int) -> bool:
+    """Whether both ends of a text of some length count."""
+    return bool(moves(words)) and bool(moves(words, first=True))
+
+
+def limit_findings(function: EmbeddingFunction, documents: Sequence[str] = ()) -> list[Finding]:
+    """What is read of long documents, and how many are longer; and of long queries, if it is less."""
+    cut = find_cut(function, "document")
+    if cut is None:
+        sentence = f"Where long texts are cut could not be told: the last words of {SHORTEST} do not move a vector."
+        advice = "Look first at what else is said: does a text decide on its vector?"
+        return [Finding("not measured", sentence, advice=advice, name="tail")]
+    return [_of_documents(cut, documents), *_of_queries(function, cut)]
+
+
+def _of_queries(function: EmbeddingFunction, documents: ReadLength) -> list[Finding]:
+    """What is read of long queries, where they are asked for in another way and less is read of them."""
+    if function.alike("query") == function.alike("document"):
+        return []
+    cut = find_cut(function, "query")
+    if cut is None:
+        moves = Moves(function, "query")
+        is_cut = moves(SHORTEST) is False and moves.is_steady
+        sentence = f"The last words of a query of {SHORTEST} do not move its vector."
+        meaning, advice = "A query's end counts for nothing.", "Put first what a long query asks for."
+        return [Finding("look", sentence, meaning, advice, "tail_of_queries")] if is_cut else []
+    most = LONGEST if documents.words is None else documents.words
+    if cut.words is None or cut.words >= most * (1 - 2 * CLOSE) - CHANGED:
+        return []
+    what = (
+        f"Queries of more than about {cut.words:,} words are refused: {cut.refusal}."
+        if cut.refusal
+        else f"Of a long query, about {cut.words:,} words at its {'end' if cut.is_left else 'start'} are read, of a "
+        f"document {'all' if documents.words is None else f'about {documents.words:,}'}."
+    )
+    return [
+        Finding(
+            "look",
+            what,
+            "Passages that are asked for as queries are compared by part of themselves.",
+            "See what is done to queries before they are encoded.",
+            "tail_of_queries",
+            float(cut.words),
+        )
+    ]
+
+
+def _of_documents(cut: ReadLength, documents: Sequence[str]) -> Finding:
+    if cut.words is None:
+        return Finding("ok", f"All of a text of {cut.tried:,} words is read.", name="tail", value=float(cut.tried))
+    longer = sum(len(text.split()) > cut.words for text in documents)
+    of_documents = f" {longer} of {len(documents)} documents here are longer." if documents else ""
+    what = (
+        f"Texts of more than about {cut.words:,} words are refused: {cut.refusal}."
+        if cut.refusal
+        else f"Of a long text, about {cut.words:,} words at its {'end' if cut.is_left else 'start'} are read."
+    )
+    is_short = cut.words < SHORT
+    if not (is_short or cut.is_left or cut.refusal or longer):
+        return Finding("ok", what + of_documents, name="tail", value=float(cut.words))
+    return Finding(
+        "look",
+        what + of_documents,
+        "Callers must split longer texts before they send them." if cut.refusal else "What is cut off is in no vector.",
+        "Split documents into pieces of that length"
+        + (", or raise the server's limit if the model was trained with a higher one." if is_short else "."),
+        "tail",
+        float(cut.words),
+    )

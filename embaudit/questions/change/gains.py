@@ -1,0 +1,211 @@
+"""What it gained on the given data and lost on the embedded sample: paired differences of scores.
+
+Both checkpoints are scored on the same pairs and queries, resampled alike, so a difference has the interval of a paired
+one (``embaudit.measures.quality.scores``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from embaudit.checkpoint import Checkpoint, Encoder
+from embaudit.declared.finding import Finding, Level
+from embaudit.embedders.checkpoint import declared_similarity
+from embaudit.measures.quality.counterfactual import mean_gain
+from embaudit.measures.quality.material import Material
+from embaudit.measures.quality.measured import (
+    Measured,
+    MeasuredPairs,
+    measure_collection,
+    measure_pairs,
+    shown,
+    with_interval,
+)
+from embaudit.measures.quality.passes import SERVED, Pass
+from embaudit.measures.quality.scores import ResampledScore
+
+GAINED, LOST = "gained_on_data", "lost_on_sample"
+# A smaller loss is none, though its interval is clear of 0; a larger one is half of what choosing a checkpoint makes.
+SMALLEST, LARGE = 0.01, 0.05
+# At this level, a gain that would have been found in four of five cases; above it nothing can be said.
+LEVEL, POWERLESS = 0.05, 0.05
+
+
+@dataclass(frozen=True)
+class Beside:
+    """One data set with the vectors of both.
+
+    Attributes:
+        base: the same texts with the base's vectors, under the base's prompts and similarity.
+        is_given: whether the data set is the user's own, not the embedded sample's.
+    """
+
+    tuned: Measured
+    base: Measured
+    is_given: bool
+
+    @property
+    def name(self) -> str:
+        return self.tuned.name
+
+    @property
+    def scores(self) -> tuple[ResampledScore, ResampledScore]:
+        """Of the tuned checkpoint and of the base."""
+        return tuple(one.score(one.similarities()) for one in (self.tuned, self.base))  # type: ignore[return-value]
+
+    @property
+    def gain(self) -> ResampledScore:
+        """Tuned − base, paired."""
+        tuned, base = self.scores
+        return tuned.minus(base)
+
+
+def measure_tuned(tuned: Checkpoint, measured: Sequence[Measured], sample: Material) -> list[Measured]:
+    """What was measured of the tuned checkpoint, and the sample where that was not; the user's own data first.
+
+    Raises:
+        MeasureError: if a vector is not finite.
+    """
+    ours: list[Measured] = list(measured)
+    data = [one.pairs if isinstance(one, MeasuredPairs) else one.collection for one in measured]
+    ours += [measure_pairs(tuned, pairs) for pairs in sample.pairs if pairs not in data]
+    ours += [measure_collection(tuned, collection) for collection in sample.collections if collection not in data]
+    return sorted(ours, key=lambda one: _is_of(one, sample))
+
+
+def measure_beside(ours: Sequence[Measured], base: Checkpoint, sample: Material) -> list[Beside]:
+    """What was measured of the tuned checkpoint, with the base's vectors.
+
+    Raises:
+        MeasureError: if a vector is not finite.
+    """
+    return [Beside(one, of_base(base, one), is_given=not _is_of(one, sample)) for one in ours]
+
+
+def _is_of(one: Measured, sample: Material) -> bool:
+    return one.pairs in sample.pairs if isinstance(one, MeasuredPairs) else one.collection in sample.collections
+
+
+def of_base(base: Checkpoint, one: Measured) -> Measured:
+    """The same data set with the base's vectors: its scorer, and so its resamples, are shared."""
+    similarity = declared_similarity(base)
+    if isinstance(one, MeasuredPairs):
+        distinct = list(dict.fromkeys([*one.pairs.firsts, *one.pairs.seconds]))
+        place = {text: index for index, text in enumerate(distinct)}
+        vectors = Encoder(base.reading("text")).encode_texts(distinct)
+        sides = [
+            Pass({SERVED: vectors[[place[text] for text in side]]}) for side in (one.pairs.firsts, one.pairs.seconds)
+        ]
+        return replace(one, firsts=sides[0], seconds=sides[1], similarity=similarity, baselines={})
+    queries = Encoder(base.reading("query")).encode_texts(one.collection.queries)
+    documents = Encoder(base.reading("document")).encode_texts(one.collection.documents)
+    return replace(
+        one, queries=Pass({SERVED: queries}), documents=Pass({SERVED: documents}), similarity=similarity, baselines={}
+    )
+
+
+def gain_findings(beside: Sequence[Beside], *, is_tuned: bool = True) -> list[Finding]:
+    """What was gained on the given data, if any was given, and what was lost on the sample.
+
+    Args:
+        is_tuned: false if the weights are the base's, so that only how texts are read can differ.
+    """
+    given = [one for one in beside if one.is_given]
+    sample = [one for one in beside if not one.is_given]
+    gains = any(_low(one.gain) > 0 for one in given)
+    findings = [_of_given(given, gains=gains)] if given else []
+    return [*findings, *([_of_sample(sample, gains=gains, is_tuned=is_tuned)] if sample else [])]
+
+
+def _of_given(given: Sequence[Beside], *, gains: bool) -> Finding:
+    """``look`` without a clear gain; ``problem`` for a large and clear loss on all of the data, and no gain on any."""
+    said = "; ".join(_said(one) for one in given)
+    losses = [one for one in given if _high(one.gain) < 0 and one.gain.value < -SMALLEST]
+    estimate = mean_gain([one.gain for one in given]).estimate()
+    values = estimate.value, estimate.low, estimate.high
+    if gains:
+        but = f", and lost on {' and '.join(one.name for one in losses)}" if losses else ""
+        level: Level = "look" if losses else "ok"
+        won = sum(_low(one.gain) > 0 for one in given)
+        where = f" on {won} of {len(given)} data sets" if won < len(given) else ""
+        words = ("One kind of texts was won at the price of another.", "Mix texts of both into the training.")
+        meaning, advice = words if losses else ("", "")
+        return Finding(level, f"On the given data, it gained{where}{but}: {said}.", meaning, advice, GAINED, *values)
+    if losses:
+        is_large = len(losses) == len(given) and all(one.gain.value < -LARGE for one in losses)
+        return Finding(
+            "problem" if is_large else "look",
+            f"On the given data, it does worse than the base: {said}.",
+            "The tuning made it worse at what it is for, if these texts are like those it was tuned for.",
+            "Look at the learning rate, the labels (are they the right way round?), and the negatives; until then "
+            "serve the base.",
+            GAINED,
+            *values,
+        )
+    powers = [power for one in given if (power := one.gain.detectable(LEVEL)) is not None]
+    if not powers or min(powers) > POWERLESS:
+        within = f": only a difference of {shown(min(powers))} would be found" if powers else ""
+        return Finding(
+            "not measured",
+            f"Whether it gained on the given data could not be told{within} ({said}).",
+            "",
+            "Give more scored pairs (500) or judged queries (100).",
+            GAINED,
+            *values,
+        )
+    return Finding(
+        "look",
+        f"On the given data, it gained nothing for certain: {said}.",
+        f"A difference of {shown(min(powers))} would have been found in four of five cases.",
+        "Train longer or on more data, or check that these texts are what it was tuned for.",
+        GAINED,
+        *values,
+    )
+
+
+def _of_sample(sample: Sequence[Beside], *, gains: bool, is_tuned: bool) -> Finding:
+    """``problem`` only if it lost much on all of the sample and gained on none of the given data."""
+    said = "; ".join(_said(one) for one in sample)
+    losses = [one for one in sample if _high(one.gain) < 0 and one.gain.value < -SMALLEST]
+    estimate = mean_gain([one.gain for one in sample]).estimate()
+    values = estimate.value, estimate.low, estimate.high
+    if not losses:
+        return Finding("ok", f"On the embedded sample, it lost nothing for certain: {said}.", "", "", LOST, *values)
+    is_large = len(losses) == len(sample) > 1 and all(one.gain.value < -LARGE for one in losses)
+    is_problem = is_large and not gains
+    usual = "Some of what the base knows of other texts is gone, which is the usual price of tuning for one domain"
+    meaning = "This is more than a tuning for one domain usually costs, and no gain is known that would be worth it."
+    if not is_tuned:
+        return Finding(
+            "problem" if is_problem else "look",
+            f"On the embedded sample, it lost: {said}.",
+            "The weights are the base's, so this is how it reads texts: tokens, pooling, prompts or limits.",
+            "Copy the base's tokenizer and settings.",
+            LOST,
+            *values,
+        )
+    return Finding(
+        "problem" if is_problem else "look",
+        f"On the embedded sample, it lost: {said}.",
+        meaning if is_problem else f"{usual}.",
+        "If it has to serve other texts too, mix general pairs into the training, lower the learning rate, or average "
+        "its weights with the base's."
+        + ("" if gains else " Give what it was tuned for (--pairs, --data) to see what was gained."),
+        LOST,
+        *values,
+    )
+
+
+def _said(one: Beside) -> str:
+    tuned, base = one.scores
+    gain = with_interval(tuned.minus(base).estimate(), signed=True)
+    return f"{one.tuned.metric} {gain} on {one.name} ({shown(base.value)} → {shown(tuned.value)})"
+
+
+def _low(score: ResampledScore) -> float:
+    return score.estimate().low or 0.0
+
+
+def _high(score: ResampledScore) -> float:
+    return score.estimate().high or 0.0

@@ -1,0 +1,235 @@
+"""Findings about the weights beside the base's: nothing changed, what moved, what has nothing to do with the base."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+
+from embaudit.declared.finding import Finding
+from embaudit.measures.quality.measured import shown
+from embaudit.questions.change.rows import RowChange
+from embaudit.questions.change.tensors import block_of, relative
+from embaudit.questions.change.weights import MOST, WeightChange
+from embaudit.words.sentences import first_of
+
+# The names of the rules.
+NOTHING, ONLY_UNREAD, CHANGED = "nothing_changed", "only_unread_changed", "weights_changed"
+REPLACED, MOVED, STILL = "replaced_blocks", "moved_blocks", "matrices_stand_still"
+UNEVEN = "uneven_blocks"
+NAMED_AT_MOST = 3
+# A block that moved by half of its length while the block in the middle moved a tenth of that: training moves layers
+# together, by a few hundredths.
+FAR, TIMES = 0.5, 10.0
+
+
+def weight_findings(change: WeightChange) -> list[Finding]:
+    """Findings about the weights; one of them says how much moved, unless nothing did."""
+    if change.extent == "incomparable":
+        return [_incomparable(change)]
+    if change.extent == "nothing":
+        return [_nothing(change)]
+    findings = [
+        finding for part in (_random, _places, _unrelated, _uneven, _still) if (finding := part(change)) is not None
+    ]
+    return [*findings, _moved(change)]
+
+
+def _incomparable(change: WeightChange) -> Finding:
+    return Finding(
+        "not measured",
+        f"The weights were not compared: the base is another architecture ({100 * change.comparable:.0f} % of the "
+        "numbers in layers have a counterpart of the same name and shape).",
+        "What comes out of the two can be compared, not what is in them.",
+        name=CHANGED,
+        value=change.comparable,
+    )
+
+
+def _nothing(change: WeightChange) -> Finding:
+    rounded = sorted({tensor.rounded_to for tensor in change.tensors if tensor.status == "rounded"})
+    read = [tensor for tensor in change.tensors if tensor.shape is not None]
+    how = f"once the base is rounded to {' and '.join(rounded)}" if rounded else "bit by bit"
+    same = f"all {len(read)} tensors that a vector depends on are the base's, {how}"
+    if change.rows is not None and change.rows.removed:
+        same += f" ({change.rows.removed:,} rows of the input embeddings were removed)"
+    if change.unread:
+        return Finding(
+            "problem",
+            f"Only what no vector depends on has changed ({first_of(change.unread)}); {same}.",
+            "The network computes what the base computes: the training went into a head or pooler that an embedding "
+            "does not use.",
+            "Train the pooled vector itself (a sentence-transformers loss), and check that the encoder is not frozen "
+            "(requires_grad) and is the one in the optimizer.",
+            ONLY_UNREAD,
+            float(len(change.unread)),
+        )
+    return Finding(
+        "problem",
+        f"No weight has changed: {same}.",
+        "The training did not reach the saved weights: the network is the base's.",
+        "Save the trained model and not the one that was loaded: an adapter has to be merged first (merge_and_unload), "
+        "shards of a distributed training have to be gathered, and parameters need requires_grad and a place in the "
+        "optimizer.",
+        NOTHING,
+        0.0,
+    )
+
+
+def _random(change: WeightChange) -> Finding | None:
+    if not change.random:
+        return None
+    tensors = [tensor for block in change.blocks if block.name in change.random for tensor in block.tensors]
+    return Finding(
+        "problem",
+        f"{_count(change.random, 'block')} {'holds' if len(change.random) == 1 else 'hold'} random numbers where the "
+        f"base has trained ones: {first_of(change.random)} (‖Δ‖/‖W‖ {_ratio(relative(tensors))}, "
+        "cosine to the base near 0).",
+        "They were initialised again when the model was loaded or saved, or were never loaded.",
+        "Compare the names of tensors in both files: a prefix, or layers that were not in the file that was trained "
+        "from.",
+        REPLACED,
+        float(len(change.random)),
+    )
+
+
+def _places(change: WeightChange) -> Finding | None:
+    if not change.places:
+        return None
+    said = "; ".join(f"{name} = the base's {place}" for name, place in change.places[:NAMED_AT_MOST])
+    has_other_depth = any(tensor.shape is None or tensor.before is None for tensor in change.tensors)
+    return Finding(
+        "ok" if has_other_depth else "problem",
+        f"{_count([name for name, _ in change.places], 'block')} {'holds' if len(change.places) == 1 else 'hold'} what "
+        f"another block of the base holds: {said}{' …' if len(change.places) > NAMED_AT_MOST else ''}.",
+        "" if has_other_depth else "The layers run in another order than they were trained in.",
+        "" if has_other_depth else "Compare the numbers of layers in the names of both files.",
+        MOVED,
+        float(len(change.places)),
+    )
+
+
+def _unrelated(change: WeightChange) -> Finding | None:
+    explained = {*change.random, *(name for name, _ in change.places)}
+    if change.rows is not None and change.rows.elsewhere:
+        explained.add(block_of(change.table))
+    names = [name for name in change.replaced if name not in explained]
+    if not names:
+        return None
+    is_all = len(names) >= MOST * len(change.blocks)
+    return Finding(
+        "look",
+        f"{_count(names, 'block')} {'has' if len(names) == 1 else 'have'} nothing to do with the base's: "
+        f"{first_of(names)} (cosine near 0), though {'it is' if len(names) == 1 else 'they are'} trained"
+        + (": it was not made from this base." if is_all else "."),
+        "What is said of gains and losses compares two networks, not what a tuning did."
+        if is_all
+        else "Layers that were initialised again and trained from nothing look like this, and so do layers of another "
+        "checkpoint.",
+        "Check which base it was made from.",
+        REPLACED,
+        float(len(names)),
+    )
+
+
+def _uneven(change: WeightChange) -> Finding | None:
+    """Blocks that moved far while the others hardly did, and still resemble the base's."""
+    explained = {*change.random, *change.replaced, *(name for name, _ in change.places)}
+    blocks = {block.name: block.relative for block in change.blocks if block.relative is not None}
+    if len(blocks) < 3 or (change.rows is not None and change.rows.elsewhere):
+        return None
+    middle = median(blocks.values())
+    far = {name: by for name, by in blocks.items() if by >= max(FAR, TIMES * middle) and name not in explained}
+    if not far:
+        return None
+    said = first_of([f"{name} ({_ratio(by)})" for name, by in far.items()])
+    return Finding(
+        "look",
+        f"{_count(list(far), 'block')} moved by half of {'its' if len(far) == 1 else 'their'} length or more while the "
+        f"others hardly did: {said}; the one in the middle moved by {_ratio(middle)} (‖Δ‖/‖W‖).",
+        "Training moves layers together. Noise, a merge, or a part of another checkpoint looks like this, and so does "
+        "a layer that alone was trained for long.",
+        "Check where that layer comes from: compare its tensors with those of the checkpoint before.",
+        UNEVEN,
+        max(far.values()),
+    )
+
+
+def _still(change: WeightChange) -> Finding | None:
+    """Norms and biases moved, and no matrix of any layer: gradients did not reach them, or only these were tuned."""
+    in_layers = [tensor for tensor in change.tensors if tensor.is_in_layer]
+    matrices = [tensor for tensor in in_layers if tensor.is_matrix]
+    others = [tensor for tensor in in_layers if not tensor.is_matrix and tensor.status == "moved"]
+    if not matrices or not others or any(tensor.status not in ("same", "rounded") for tensor in matrices):
+        return None
+    return Finding(
+        "look",
+        f"None of the {len(matrices)} matrices in the layers has moved, while {len(others)} of their norms and biases "
+        "have.",
+        "Some tune only these on purpose; otherwise gradients did not reach the matrices (seen with sharded training), "
+        "or an adapter was saved without being merged.",
+        "If the matrices were to be trained, check that their gradients are not None after a step.",
+        STILL,
+        float(len(matrices)),
+    )
+
+
+def _moved(change: WeightChange) -> Finding:
+    """How much moved, where most, and what stands still: all of it is normal."""
+    tensors = [tensor for tensor in change.tensors if tensor.compared]
+    moved = [tensor for tensor in tensors if tensor.status == "moved"]
+    blocks = [block for block in change.blocks if block.moved and block.relative is not None]
+    share = sum(tensor.moved for tensor in tensors) / change.compared
+    sentences = [
+        f"{len(moved)} of {len(tensors)} tensors and {_percent(share)} of {_numbers(change.compared)} have moved, by "
+        f"{_ratio(relative(tensors))} of their length (‖Δ‖/‖W‖)"
+    ]
+    if len(blocks) > 1:
+        least, most = (end(blocks, key=lambda block: block.relative or 0.0) for end in (min, max))
+        sentences[0] += (
+            f": least in {least.name} ({_ratio(least.relative)}), most in {most.name} ({_ratio(most.relative)})"
+        )
+    still = [block.name for block in change.blocks if block.is_unchanged]
+    if still:
+        sentences.append(f"{first_of(still)} stand{'s' if len(still) == 1 else ''} still")
+    for what, names in (
+        ("is new", [tensor.name for tensor in change.tensors if tensor.status == "added"]),
+        ("is gone", [tensor.name for tensor in change.tensors if tensor.status == "removed"]),
+        ("has another shape", [tensor.name for tensor in change.tensors if tensor.status == "reshaped"]),
+    ):
+        if names:
+            sentences.append(f"{first_of(list(dict.fromkeys(map(block_of, names))))} {what}")
+    if change.rows is not None:
+        sentences.append(_of_rows(change.rows))
+    rounded = sorted({tensor.rounded_to for tensor in tensors if tensor.rounded_to})
+    # A gain of all ones is of any format.
+    if sum(tensor.compared for tensor in tensors if tensor.rounded_to) > MOST * change.compared:
+        sentences.append(f"What rounding to {' and '.join(rounded)} changed is not counted")
+    value = relative(tensors)
+    return Finding("ok", ". ".join(sentences) + ".", name=CHANGED, value=value)
+
+
+def _of_rows(rows: RowChange) -> str:
+    if not rows.moved:
+        return f"None of the {rows.compared:,} rows of the input embeddings moved"
+    if rows.moved == rows.compared:
+        return f"All {rows.compared:,} rows of the input embeddings moved"
+    kinds = ", ".join(f"{count:,} {kind}" for kind, count in list(rows.kinds.items())[:NAMED_AT_MOST])
+    return f"{rows.moved:,} of {rows.compared:,} rows of the input embeddings moved ({kinds})"
+
+
+def _ratio(value: float | None) -> str:
+    if value is None:
+        return "not defined"
+    return shown(value) if value >= 0.095 else f"{value:.2g}".replace("0.", ".", 1) if value >= 1e-4 else f"{value:.1g}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g} %" if share < 0.995 else "all" if share == 1 else "nearly all"
+
+
+def _numbers(count: int) -> str:
+    return f"{count / 1e6:.1f} million numbers" if count >= 1e6 else f"{count:,} numbers"
+
+
+def _count(names: Sequence[str], what: str) -> str:
+    return f"{len(names)} {what}{'' if len(names) == 1 else 's'}"

@@ -1,0 +1,305 @@
+"""Runs every part of the check on one checkpoint; a part that fails is reported and never counts as passed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, ClassVar
+
+from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
+from embaudit.checkpoint.files import weight_files
+from embaudit.checkpoint.load import load_from_files
+from embaudit.checkpoint.mapped import giving_back
+from embaudit.checkpoint.model import forget_models
+from embaudit.checkpoint.modules import NoTransformer
+from embaudit.checkpoint.streamed import is_in_files
+from embaudit.declared.document import Page
+from embaudit.declared.finding import COULD_NOT_RUN, Finding, Level, guarded, worst_first
+from embaudit.measures.integrity.function import function_findings
+from embaudit.measures.integrity.hard import HardTexts
+from embaudit.measures.integrity.integrity import integrity_findings
+from embaudit.measures.integrity.numerics import InFloat32, full_findings, half_findings
+from embaudit.measures.integrity.tables import TOKENIZER
+from embaudit.measures.quality.fewer import fewer
+from embaudit.measures.quality.material import Material, sample_material
+from embaudit.measures.quality.quality import QualityReport, no_figures, quality_findings
+from embaudit.questions.change.change import Ran, change_report
+from embaudit.questions.check.page import check_page
+from embaudit.questions.check.verdict import LEVEL_OF, Verdict, verdict_of
+from embaudit.questions.exports.files import export_findings
+from embaudit.questions.report import Report
+from embaudit.words.errors import EXIT_USAGE, CheckpointError
+
+# The parts, in the words of whoever stopped before them; half precision is a part of numerics.
+PARTS = {
+    "integrity": "files, tokenizer and weights",
+    "one_function": "whether a text has one vector",
+    "numerics": "numbers in float32",
+    "exports": "files beside the weights",
+    "quality": "scores",
+    "halves": "numbers in half precision",
+    "change": "what changed against the base",
+}
+IN_FILES = "its weights stay in their files, and a layer's are in memory while it computes: the vectors are the same."
+STOPPED = f"stopped{COULD_NOT_RUN}"
+# Called with a line for whoever waits.
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class CheckReport(Report):
+    """What a check found.
+
+    Attributes:
+        checkpoint: as the user named it.
+        checkpoint_id: None if it cannot be loaded.
+        findings: in the order of the parts.
+        figures: the numbers behind them, for ``--json``.
+        base: what it was compared with, as the user named it; None without one.
+        kind: what was checked: a checkpoint, an endpoint …
+        interface: of what is no checkpoint, by which it was asked and how many dimensions it gives.
+    """
+
+    levels: ClassVar[Mapping[str, Level]] = LEVEL_OF
+
+    checkpoint: str
+    checkpoint_id: str | None
+    findings: tuple[Finding, ...]
+    figures: dict[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0
+    base: str | None = None
+    kind: str = "checkpoint"
+    interface: str = ""
+
+    @property
+    def summary(self) -> Verdict:
+        return verdict_of(self.findings)
+
+    @property
+    def verdict(self) -> str:
+        return self.summary.kind
+
+    @property
+    def cause(self) -> Finding | None:
+        return self.summary.cause
+
+    @property
+    def line(self) -> str:
+        return self.summary.line
+
+    @property
+    def exit_code(self) -> int:
+        """As for every report; whatever was found until then, a check that was stopped is not a whole one."""
+        return EXIT_USAGE if any(finding.name == STOPPED for finding in self.findings) else super().exit_code
+
+    def page(self) -> Page:
+        return check_page(self)
+
+    def as_json(self) -> dict[str, Any]:
+        summary = self.summary
+        return {
+            "checkpoint": self.checkpoint,
+            "checkpoint_id": self.checkpoint_id,
+            "kind": self.kind,
+            "interface": self.interface or None,
+            "base": self.base,
+            "verdict": summary.kind,
+            "line": summary.line,
+            "cause": None if summary.cause is None else summary.cause.name,
+            "not_measured": list(summary.unmeasured),
+            "findings": [asdict(finding) for finding in self.by_level()],
+            "figures": self.figures,
+            "seconds": round(self.seconds, 1),
+        }
+
+
+def check(
+    reference: str,
+    options: LoadOptions | None = None,
+    material: Material | None = None,
+    base: str | None = None,
+    progress: Progress = lambda line: None,
+    *,
+    keeps_what_ran: bool = False,
+) -> CheckReport:
+    """Check a checkpoint: integrity, files beside the weights, then quality, then what changed against a base.
+
+    A checkpoint that cannot be loaded gets a report too: do not serve, and why.
+
+    Args:
+        reference: packaged:NAME, a folder, or owner/name@revision.
+        options: how to load it; float32 whatever they say.
+        material: scored pairs and judged queries; by default, the embedded sample.
+        base: what it was made from, or its previous revision: loaded with the same options. If it cannot be loaded,
+            the checkpoint is checked all the same, and the verdict says that this part is missing.
+        progress: told what the files say before the network is run, and the verdict so far before the base is compared,
+            which takes as long again.
+        keeps_what_ran: whether Ctrl-C ends in a report on the parts that ran, once the checkpoint is loaded.
+
+    Raises:
+        NoTransformer: if it is no transformer, but may give one vector a text.
+    """
+    start = time.monotonic()
+    options = options or LoadOptions()
+    try:
+        checkpoint = load_checkpoint(reference, options, may_stay_in_files=True)
+    except NoTransformer:
+        # Its vectors can be checked all the same.
+        raise
+    except CheckpointError as error:
+        return not_loadable(reference, error, time.monotonic() - start, base)
+    figures: dict[str, Any] = {}
+    if is_in_files(checkpoint.model):
+        figures["weights_in_files"] = True
+        progress(f"{reference}: {IN_FILES}")
+    checkpoint_id = checkpoint.checkpoint_id
+    parts = _Parts(reference, options, material or sample_material(), base, figures, progress)
+    # Nobody but the parts holds it, so that they can let it go.
+    loaded = [checkpoint]
+    del checkpoint
+    try:
+        parts.run(loaded)
+    except KeyboardInterrupt:
+        if not keeps_what_ran:
+            raise
+        parts.found["stopped"] = [parts.stopped()]
+    return CheckReport(reference, checkpoint_id, tuple(parts.findings), figures, time.monotonic() - start, base)
+
+
+def not_loadable(reference: str, error: CheckpointError, seconds: float = 0.0, base: str | None = None) -> CheckReport:
+    """The report of a checkpoint that cannot be loaded."""
+    finding = Finding(
+        "problem",
+        error.happened,
+        "It cannot be loaded as it would be served.",
+        error.next_step,
+        name="not_loadable",
+    )
+    return CheckReport(reference, None, (finding,), seconds=seconds, base=base)
+
+
+@dataclass
+class _Parts:
+    """The parts of a check and what they have found, in their order."""
+
+    reference: str
+    options: LoadOptions
+    material: Material
+    base: str | None
+    figures: dict[str, Any]
+    progress: Progress
+    found: dict[str, list[Finding]] = field(default_factory=dict)
+    left: dict[str, str] = field(default_factory=lambda: dict(PARTS))
+    sample: Material = field(default_factory=sample_material)
+
+    @property
+    def findings(self) -> list[Finding]:
+        return [finding for some in self.found.values() for finding in some]
+
+    def run(self, loaded: list[Checkpoint]) -> None:
+        """Run them all.
+
+        Args:
+            loaded: the checkpoint, which is taken out: it is in memory while a part needs it.
+        """
+        exact, ran = self._in_full(Encoder(loaded.pop()))
+        # Half precision comes next, then the base: the weights are in memory once.
+        forget_models()
+        if exact is not None:
+            self.found["numerics"] += guarded("numerics", lambda: half_findings(exact, self.options))
+        self.left.pop("halves")
+        if self.base is not None:
+            self._beside_base(self.base, ran)
+
+    def stopped(self) -> Finding:
+        """What was not measured because somebody stopped the check."""
+        left = [words for part, words in self.left.items() if part != "change" or self.base is not None]
+        return Finding(
+            "not measured",
+            f"The check was stopped. Not measured: {', '.join(left)}.",
+            "What these parts would have found is unknown.",
+            "Run the same command again.",
+            name=STOPPED,
+        )
+
+    def _run(self, part: str, check: Callable[[], list[Finding]], called: str = "") -> None:
+        self.found[part] = guarded(called or part, check)
+        self.left.pop(part)
+
+    def _in_full(self, encoder: Encoder) -> tuple[InFloat32 | None, Ran | None]:
+        """What is read in float32: what half precision and a base are held against."""
+        checkpoint = encoder.checkpoint
+        self._run("integrity", lambda: integrity_findings(checkpoint))
+        self._say_of_files()
+        hard = HardTexts(encoder)
+        self._run("one_function", lambda: function_findings(encoder, hard))
+        exact = self._numerics(encoder, hard)
+        self._run("exports", lambda: export_findings(checkpoint, self.figures), "files_beside_the_weights")
+        quality = self._quality(encoder)
+        return exact, None if self.base is None else self._for_base(checkpoint, quality)
+
+    def _for_base(self, checkpoint: Checkpoint, quality: QualityReport) -> Ran | None:
+        ran: list[Ran] = []
+
+        def for_base() -> list[Finding]:
+            self.sample = fewer(checkpoint, self.sample).read
+            ran.append(Ran.of(checkpoint, self.sample, quality.measured, quality.golden))
+            return []
+
+        self.found["for_base"] = guarded("vectors_beside_the_base", for_base)
+        return ran[0] if ran else None
+
+    def _say_of_files(self) -> None:
+        """What is known before the network is run, which takes most of the time."""
+        worst = worst_first(self.findings)[0]
+        rest = sum(finding.level in ("problem", "look") for finding in self.findings) - 1
+        said = "nothing found wrong."
+        if rest >= 0:
+            said = f"{worst.level}: {worst.sentence}{f' ({rest} more)' if rest else ''}"
+        self.progress(f"Files, tokenizer and weights of {self.reference}: {said} The network is run next.")
+
+    def _numerics(self, encoder: Encoder, hard: HardTexts) -> InFloat32 | None:
+        exact: list[InFloat32 | None] = [None]
+
+        def in_full() -> list[Finding]:
+            findings, exact[0] = full_findings(encoder, hard)
+            return findings
+
+        self._run("numerics", in_full)
+        return exact[0]
+
+    def _quality(self, encoder: Encoder) -> QualityReport:
+        reports = [QualityReport((), no_figures())]
+        is_broken = any(finding.level == "problem" and finding.name in TOKENIZER for finding in self.findings)
+
+        def quality() -> list[Finding]:
+            part = fewer(encoder.checkpoint, self.material)
+            report = quality_findings(encoder, part.read, tokenizer_is_broken=is_broken)
+            self.figures.update(report.figures)
+            self.figures["texts"] = part.figures()
+            reports.append(report)
+            return [*report.findings, *part.findings()]
+
+        self._run("quality", quality)
+        return reports[-1]
+
+    def _beside_base(self, base: str, ran: Ran | None) -> None:
+        so_far = verdict_of(self.findings).so_far
+        self.progress(f"{self.reference}: {so_far} What has changed against {base} comes next.")
+
+        def beside_base() -> list[Finding]:
+            tuned, before = (load_from_files(reference, self.options) for reference in (self.reference, base))
+            folders = [one.resolved.folder / one.recipe.transformer_path for one in (tuned, before)]
+            with giving_back([path for folder in folders for path in weight_files(folder)]):
+                report = change_report(
+                    tuned,
+                    before,
+                    self.sample,
+                    ran,
+                    lambda: load_checkpoint(base, self.options, is_kept=False, may_stay_in_files=True),
+                )
+            self.figures["change"] = report.figures
+            return report.findings
+
+        self._run("change", beside_base, "what_changed_against_the_base")

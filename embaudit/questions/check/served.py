@@ -1,0 +1,187 @@
+"""The check of a function whose files nobody sees: a served model, or an object of the user's program."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from embaudit.declared.finding import LEVELS, Finding, guarded
+from embaudit.embedders.function import LISTS, Answers, EmbeddingFunction
+from embaudit.measures.quality.lengths import RULE as LENGTHS
+from embaudit.measures.quality.lengths import Declared, length_findings
+from embaudit.measures.quality.material import Material, sample_material
+from embaudit.measures.quality.measured import Measured
+from embaudit.questions.blackbox.limit import limit_findings
+from embaudit.questions.blackbox.numbers import MAY_HAVE_NONE, hard_texts, number_findings
+from embaudit.questions.blackbox.quality import Asking, served_quality
+from embaudit.questions.check.check import CheckReport
+from embaudit.questions.parity.asking import ask_as, ask_otherwise, confirmed, still_the_same
+from embaudit.questions.parity.compare import HALF
+from embaudit.questions.parity.findings import UNSTEADY, asked_for, finding_of_asking
+from embaudit.questions.parity.parity import asked_alone
+from embaudit.questions.parity.ranges import ask_many_at_once
+from embaudit.questions.parity.requested import ignored_dimensions
+from embaudit.questions.parity.steady import Request, SteadyControl, requests_of
+from embaudit.questions.parity.texts import ROLES
+from embaudit.words.sentences import within
+
+if TYPE_CHECKING:
+    from embaudit.checkpoint import TextKind
+
+
+def check_served(
+    function: EmbeddingFunction, material: Material | None = None, asking: Asking | None = None
+) -> CheckReport:
+    """Check a function by its vectors alone: numbers, one function, limit, quality, lengths.
+
+    Args:
+        material: scored pairs and judged queries; by default, the embedded sample.
+        asking: the prompts that its callers put before texts.
+
+    Raises:
+        EmbauditError: if it gives no vectors at all.
+    """
+    start = time.monotonic()
+    figures: dict[str, Any] = {}
+    texts = hard_texts()
+    # Fails here if it does not answer: later, what fails is a finding.
+    first = function.requests
+    alone = function.encode(texts, most=1)
+    log = requests_of({"hard": texts}, {"hard": alone}, first + 1, function.requests - first)
+    findings = _steady(
+        function.live,
+        log,
+        list(_parts(function, texts, alone, log, material or sample_material(), asking or Asking(), figures)),
+        figures,
+    )
+    dimension = alone.vectors.shape[1]
+    return CheckReport(
+        function.name,
+        function.identity or None,
+        findings,
+        figures,
+        time.monotonic() - start,
+        kind=function.kind,
+        interface=f"{function.interface}, {dimension} dimensions",
+    )
+
+
+def _parts(
+    function: EmbeddingFunction,
+    texts: Sequence[str],
+    alone: Answers,
+    log: Sequence[Request],
+    material: Material,
+    asking: Asking,
+    figures: dict[str, Any],
+) -> Iterable[Finding]:
+    yield from ignored_dimensions(function, alone.vectors.shape[1])
+    yield from guarded("numbers", lambda: list(number_findings(texts, alone, function.kind)))
+    # Whether a text gets the same vector again cannot be told from kept ones.
+    one_function = guarded("one_function", lambda: [_one_function(function.live, texts, alone, log)])
+    yield from one_function
+    if any(one.name == UNSTEADY for one in one_function):
+        return
+    yield from guarded("roles", lambda: list(_in_roles(function, texts, alone)))
+    documents = [text for collection in material.collections for text in asking.documents(collection.documents)]
+    yield from guarded("tail", lambda: limit_findings(function.live, documents))
+
+    measured: list[Measured] = []
+
+    def quality() -> list[Finding]:
+        report = served_quality(lambda some, role: function.encode(some, role).vectors, material, asking)
+        figures.update(report.figures)
+        measured.extend(report.measured)
+        return list(report.findings)
+
+    yield from guarded("quality", quality)
+    yield from guarded(LENGTHS, lambda: length_findings([alone.vectors], measured, Declared(is_served=True), figures))
+    if function.why_closed:
+        yield Finding(
+            "not measured",
+            f"What happens inside was not looked at (weights, layers, states, tokens): {function.why_closed}.",
+            name="inside",
+        )
+
+
+def _in_roles(function: EmbeddingFunction, texts: Sequence[str], alone: Answers) -> Iterable[Finding]:
+    """What is wrong with queries, or documents, alone, where they are asked for in a way of their own."""
+    usable = np.isfinite(alone.vectors).all(axis=1)
+    told = {one.name: one.value or 0.0 for one in number_findings(texts, alone, function.kind) if one.level != "ok"}
+    # What has no vector as a text is said of texts, and nobody asks for a query without a word.
+    some = [text for place, text in enumerate(texts) if usable[place] and text not in MAY_HAVE_NONE]
+    asked: list[TextKind] = []
+    for kind, role in ROLES.items():
+        if function.alike(role) in ("text", *asked):
+            continue
+        asked.append(role)
+        answers = asked_alone(function.live, {"plain": some[:1], kind: some})[kind]
+        behind = kind.replace(" ", "_")
+        for one in number_findings(some, answers, function.kind):
+            is_new = one.name != "same_vector" or (one.value or 0.0) > told.get(one.name, 0.0)
+            if one.level != "ok" and is_new:
+                sentence = f"Asked for {asked_for(kind)}: {within(one.sentence)}"
+                yield replace(one, sentence=sentence, name=f"{one.name}_{behind}")
+        ways = [finding_of_asking(one) for one in ask_as(function.live, role, some, answers.vectors)]
+        if ways and (worst := _worst(ways)).level != "ok":
+            yield replace(worst, name=f"one_function_{behind}")
+
+
+def _steady(
+    function: EmbeddingFunction, log: Sequence[Request], findings: list[Finding], figures: dict[str, Any]
+) -> tuple[Finding, ...]:
+    """The findings, if texts still have the vectors that they had; otherwise that they have not.
+
+    A model that was exchanged meanwhile explains a limit, a loss and a batch, and none of them is there.
+    """
+    drifted = [one for one in findings if one.name == UNSTEADY]
+    if not drifted:
+        moved = still_the_same(function, log) if function.may_depend_on_asking else None
+        if moved is None:
+            return tuple(findings)
+        drifted = [replace(finding_of_asking(moved), name=UNSTEADY)]
+    figures.clear()
+    lacking = [one for one in findings if one.name in ("not_finite", "no_vector")]
+    unmeasured = Finding(
+        "not measured",
+        "Batches, the limit, scores and lengths were not measured: they rest on vectors that do not stay.",
+        advice="Look first at why the same text gets another vector.",
+        name="one_function",
+    )
+    return (*drifted, *lacking, unmeasured)
+
+
+def _one_function(function: EmbeddingFunction, texts: Sequence[str], alone: Answers, log: Sequence[Request]) -> Finding:
+    """The worst of what comes of asking in other ways."""
+    has_vector = np.isfinite(alone.vectors).all(axis=1) & (np.linalg.norm(alone.vectors, axis=1) > 0)
+    places = np.flatnonzero(has_vector).tolist()
+    if not places:
+        sentence = "Whether a text gets one vector however it is asked was not measured: none has a vector."
+        return Finding("not measured", sentence, name="one_function")
+    # Texts of all kinds and lengths.
+    places = places[:: max(1, len(places) // 24)]
+    ways = list(ask_otherwise(function, None, [texts[place] for place in places], alone.vectors[places], log=log))
+    if not any(one.is_off for one in ways):
+        some, rows = [texts[place] for place in places], alone.vectors[places]
+        many = confirmed(lambda: ask_many_at_once(function, some, rows, HALF), SteadyControl(function, log))
+        ways += [] if many is None else [many]
+    unsteady = next((one for one in ways if not one.is_repeatable), None)
+    if unsteady is not None:
+        return replace(finding_of_asking(unsteady), name=UNSTEADY)
+    # Lists in place of base64 say nothing of base64.
+    worst = _worst([finding_of_asking(one) for one in ways if one.cause != LISTS])
+    if worst.level == "ok":
+        how = "alone, in batches, again, and while others are asked"
+        if not function.takes_many_at_once:
+            how = "alone, in batches, and again"
+        sentence = f"A text gets one vector {how} (1 − cosine at most {worst.value:.1e})."
+        return replace(worst, sentence=sentence, name="one_function")
+    return replace(worst, name="one_function")
+
+
+def _worst(found: Sequence[Finding]) -> Finding:
+    return min(found, key=lambda one: (LEVELS.index(one.level), -(one.value or 0.0)))

@@ -1,0 +1,210 @@
+"""What follows from a file that was held against the weights."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from embaudit.declared.finding import Finding
+from embaudit.questions.exports.held import Held
+from embaudit.questions.exports.quantised import BITS
+from embaudit.questions.parity.apart import farthest, is_apart, is_rounding
+from embaudit.questions.parity.compare import HALF, SAME, SAME_LENGTH, KindDifference
+from embaudit.words.shown import quoted
+
+ANOTHER, ROUNDED, SAME_FUNCTION = "export_is_another", "export_rounded", "export_same"
+BATCHED = "export_batches"
+# Times what the checkpoint's own matrices move its vectors by when they are rounded so: of the median, and of a kind of
+# one or two texts, for which it is chance. Files of all-MiniLM-L6-v2 by four settings of onnxruntime's quantisation do
+# .75 to .93 times as much, and .5 to 1.3 times for a kind; of a tiny model with random weights, up to 5 times for one.
+FACTOR, FACTOR_OF_A_KIND = 3.0, 10.0
+# Another pooling explains a difference if it leaves less than this share of it.
+EXPLAINED = 0.5
+# Lengths of vectors of a quantised file vary by themselves.
+LENGTH_IF_QUANTISED = 0.1
+# A search shows another text in every ten from here on.
+NEIGHBOURS = 0.9
+
+
+def findings_of(held: Sequence[Held], reference: str) -> Iterator[Finding]:
+    """One finding for all files that are the weights, and one for each other.
+
+    Args:
+        reference: the checkpoint's, for commands.
+    """
+    same = [one for one in held if one.is_same and not _failed(one) and _in_batches(one) is None]
+    if same:
+        worst = max(one.worst for one in same)
+        yield Finding(
+            "ok",
+            f"{_listed([one.name for one in same])} {'gives' if len(same) == 1 else 'give'} the vectors of the "
+            f"weights (1 − cosine at most {worst:.1e}).",
+            name=SAME_FUNCTION,
+            value=worst,
+        )
+    for one in held:
+        if one not in same:
+            yield _another(one, reference) or _in_batches(one) or _rounded(one)
+
+
+def _another(held: Held, reference: str) -> Finding | None:
+    """The problem that a file is another function; None if it is the weights, rounded or not."""
+    because = list(_causes(held))
+    is_far = _is_far(held)
+    if not because and not is_far:
+        return None
+    if not because and held.weights.are_the_same:
+        because = ["Its weights are the checkpoint's: it computes something else of them"]
+    apart = [kind for kind in held.kinds if is_apart(kind)]
+    first = f"{_described(held)} is another function than the weights"
+    if held.dimensions[0] != held.dimensions[1] and held.dimensions[1]:
+        first += f": its vectors have {held.dimensions[1]} dimensions, the checkpoint's {held.dimensions[0]}"
+    elif apart and max(farthest(kind) for kind in apart) > SAME:
+        most = max(apart, key=farthest)
+        first += (
+            f" (1 − cosine up to {most.worst:.2g}, for {quoted(most.worst_text)}; {number(held.median)} in the median)"
+        )
+    elif apart:
+        first += ": its vectors point the same way and have another length"
+    command = _command(held, reference)
+    return Finding(
+        "problem",
+        ". ".join([first, *because]) + ".",
+        "Servers that read this file serve another model than the one that was checked, and its vectors do not match "
+        "those of the weights.",
+        f"Export it again from these weights, or remove it. What it does otherwise: {command}",
+        ANOTHER,
+        held.worst if np.isfinite(held.worst) else None,
+    )
+
+
+def _causes(held: Held) -> Iterator[str]:
+    """What makes it another function whatever its precision, as sentences without their full stops."""
+    beside, told = held.weights, held.explanation
+    if beside.are_others:
+        yield (
+            f"Its weights are of another revision: {beside.differing} of {beside.compared} tensors of the same name "
+            f"differ (‖Δ‖/‖W‖ up to {beside.largest:.2g})"
+        )
+    elif told is not None and told.differs and held.explained < EXPLAINED * held.median:
+        yield f"It {'; it '.join(told.differs)}"
+    if _has_another_length(held):
+        length = told.length if told is not None else ""
+        is_rough = not length or length.startswith("gives")
+        yield "Its vectors have other lengths: a Normalize was lost or added" if is_rough else f"It {length}"
+    failed = _failed(held)
+    if failed and held.length is not None:
+        yield f"It takes texts of at most {held.length} tokens, and the checkpoint reads longer ones"
+    elif failed:
+        kind, place, reason = failed[0]
+        yield f"{len(failed)} texts get no vector, {quoted(kind.texts[place])} first: {reason.rstrip('.')}"
+
+
+def _is_far(held: Held) -> bool:
+    """Whether vectors differ by more than the file's precision makes them."""
+    if held.dimensions[0] != held.dimensions[1]:
+        return True
+    if held.precision in BITS:
+        noise = np.array(held.noise or (np.nan,) * len(held.kinds))
+        usual = float(np.nanmax([np.nanmedian(noise), SAME]))
+        of_kinds = zip(held.kinds, np.fmax(noise, usual), strict=True)
+        return held.median > FACTOR * usual or any(kind.median > FACTOR_OF_A_KIND * most for kind, most in of_kinds)
+    if held.precision == "float32":
+        return any(map(is_apart, held.kinds)) and not is_rounding(held.kinds)
+    return held.worst > HALF
+
+
+def _has_another_length(held: Held) -> bool:
+    ratios = np.concatenate([kind.ratios for kind in held.kinds])
+    ratios = ratios[np.isfinite(ratios)]
+    if not len(ratios):
+        return False
+    if held.precision in BITS:
+        return bool(abs(np.median(ratios) - 1) > LENGTH_IF_QUANTISED)
+    return bool(np.abs(ratios - 1).max() > (SAME_LENGTH if held.precision == "float32" else HALF))
+
+
+def _failed(held: Held) -> list[tuple[KindDifference, int, str]]:
+    """Texts without a vector to which the checkpoint gives one, and why."""
+    return [
+        (kind, place, kind.failures.get(place, "it is NaN or zeros"))
+        for kind in held.kinds
+        for place in np.flatnonzero(np.isnan(kind.distances) & kind.is_known).tolist()
+        if held.dimensions[0] == held.dimensions[1]
+    ]
+
+
+def _in_batches(held: Held) -> Finding | None:
+    """Whether a text has another vector beside others; of a quantised file this is said with the rest."""
+    found = held.batched
+    if found.failures:
+        place, reason = next(iter(found.failures.items()))
+        return Finding(
+            "look",
+            f"{_described(held)} fails on batches of texts of different lengths, {quoted(found.texts[place])} among "
+            f"them: {reason.rstrip('.')}.",
+            "Servers put texts that come together into batches.",
+            "Export it with a batch and a length of any size.",
+            BATCHED,
+        )
+    limit = SAME if held.precision == "float32" else HALF
+    if held.precision in BITS:
+        limit = FACTOR * max(float(np.nanmedian(held.noise or (0.0,))), SAME)
+    far = found.median if held.precision in BITS else found.worst
+    if not far > limit:
+        return None
+    return Finding(
+        "problem",
+        f"{_described(held)} gives a text another vector in a batch than alone (1 − cosine up to {found.worst:.2g}, on "
+        f"{quoted(found.worst_text)}).",
+        "What is stored then depends on which texts come together.",
+        "Export it again with its attention mask: padding is read.",
+        BATCHED,
+        found.worst,
+    )
+
+
+def _rounded(held: Held) -> Finding:
+    """How much is lost by a lower precision."""
+    rounds = "half precision" if held.precision == "float32" else "its precision"
+    sentence = (
+        f"{_described(held)} differs from the weights as {rounds} rounds: 1 − cosine {number(held.median)} in the "
+        f"median, at most {number(held.worst)}"
+    )
+    if held.overlap is not None:
+        sentence += f"; of a sentence's ten nearest, {10 * held.overlap:.1f} are the same"
+    if held.precision in BITS and held.batched.median > SAME:
+        sentence += f"; the same text in a batch differs by {number(held.batched.median)}"
+    is_much = held.overlap is not None and held.overlap < NEIGHBOURS
+    return Finding(
+        "look" if is_much else "ok",
+        f"{sentence}.",
+        "Its vectors do not match those of the weights: a search shows another text in every ten." if is_much else "",
+        "Encode documents and queries with the same file." if is_much else "",
+        ROUNDED,
+        held.median,
+    )
+
+
+def number(value: float) -> str:
+    """``.021``; ``3e-05`` for what would be .000."""
+    return f"{value:.3f}".replace("0.", ".", 1) if value >= 0.0005 else f"{max(value, 0.0):.0e}"
+
+
+def _described(held: Held) -> str:
+    """The file, with its precision and what wrote it."""
+    more = [held.precision, *([held.producer] if held.producer else ())]
+    more += [f"{held.batch} text{'s' if held.batch > 1 else ''} at a time"] if held.batch else []
+    return f"{held.name} ({', '.join(more)})"
+
+
+def _command(held: Held, reference: str) -> str:
+    name = held.name.partition(" (")[0]
+    where = f"{reference.rstrip('/')}/{name}"
+    return f"embaudit parity {shlex.quote(reference)} --with {shlex.quote(where)} --with-backend onnx"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

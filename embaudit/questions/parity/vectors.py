@@ -1,0 +1,221 @@
+"""Other ways to make a vector of the same states: pooling, modules skipped, dimensions cut, precision of the vector."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from embaudit.checkpoint import Checkpoint, Encoder
+from embaudit.checkpoint.inputs import SegmentIds
+from embaudit.checkpoint.modules import POOLING_MODES
+from embaudit.checkpoint.pooling import pool
+from embaudit.questions.parity.readings import Attention, Reading, Windows
+from embaudit.words.errors import is_of_machine
+
+if TYPE_CHECKING:
+    import torch
+
+DECLARED = "declared"
+CONTENT = "mean of the text's own tokens"
+# All subsets of so many modules are tried; of more, one at a time and all.
+FEW_MODULES = 3
+# What a sequence's states depend on, and how they are pooled.
+Key = tuple[tuple[int, ...], int, int, int, SegmentIds | None, Attention, int]
+
+
+@dataclass(frozen=True)
+class Making:
+    """A way to make vectors of states.
+
+    Attributes:
+        pooling: a mode, ``DECLARED`` or ``CONTENT``.
+        layer: states after this many layers fewer.
+        skipped: places of modules after pooling that are left out.
+        by_length: windows are weighted by their lengths.
+    """
+
+    pooling: str = DECLARED
+    layer: int = 0
+    skipped: tuple[int, ...] = ()
+    by_length: bool = False
+
+    def said(self, kinds: Sequence[str], declared: str) -> tuple[str, ...]:
+        """What is different from the declared way, each as the end of "it …"."""
+        sentences = []
+        if self.pooling == CONTENT:
+            sentences.append("leaves special tokens out of the mean")
+        elif self.pooling != DECLARED:
+            sentences.append(f"takes {self.pooling} instead of {declared} pooling")
+        if self.layer:
+            sentences.append("takes the states of the layer before the last")
+        sentences += [f"skips {kinds[place]}" for place in self.skipped]
+        if self.by_length:
+            sentences.append("weighs windows by their length")
+        return tuple(sentences)
+
+    @property
+    def changes(self) -> int:
+        return (self.pooling != DECLARED) + bool(self.layer) + len(self.skipped) + self.by_length
+
+
+class Maker:
+    """Makes vectors of readings in every way; states of one sequence are computed once.
+
+    Args:
+        dimension: of the vectors to reproduce.
+    """
+
+    def __init__(self, checkpoint: Checkpoint, dimension: int) -> None:
+        self.checkpoint = checkpoint
+        self.dimension = dimension
+        steps = list(checkpoint.after_pooling.children())
+        kinds = [module.kind for module in checkpoint.recipe.modules if module.kind != "Dropout"]
+        self.kinds = [*kinds, *["the cut to fewer dimensions"] * (len(steps) - len(kinds))]
+        self.steps = steps
+        self._pooled: dict[Key, dict[tuple[str, int], np.ndarray]] = {}
+
+    @property
+    def declared_pooling(self) -> str:
+        return "+".join(self.checkpoint.recipe.pooling)
+
+    def makings(self, reading: Reading) -> Iterator[Making]:
+        """Every way that gives vectors of the right dimension, the declared one first."""
+        places = range(len(self.steps))
+        sizes = range(len(self.steps) + 1) if len(self.steps) <= FEW_MODULES else (0, 1, len(self.steps))
+        for skipped in [subset for size in sizes for subset in combinations(places, size)]:
+            for pooling in (DECLARED, CONTENT, *POOLING_MODES):
+                if (pooling,) == self.checkpoint.recipe.pooling:
+                    continue
+                for layer in (0, 1):
+                    for by_length in (False, True) if reading.averages else (False,):
+                        yield Making(pooling, layer, skipped, by_length)
+
+    def vectors(self, reading: Reading, making: Making, windows: Sequence[Windows]) -> np.ndarray | None:
+        """(n, D) of texts whose windows were ``pool``ed before, not cut; NaN for a text without tokens.
+
+        None if the modules do not take such a pooling, or fewer dimensions than wanted come out.
+        """
+        sequences = [window.ids for some in windows for window in some]
+        if not sequences:
+            return None
+        try:
+            made = self._made(np.stack([self._row(reading, ids, making) for ids in sequences]), making.skipped)
+        except (KeyError, RuntimeError, ValueError) as error:
+            if is_of_machine(error):
+                raise
+            return None
+        if made.shape[1] < self.dimension:
+            return None
+        vectors = np.full((len(windows), made.shape[1]), np.nan)
+        start = 0
+        for text, some in enumerate(windows):
+            if some:
+                weights = [window.weight for window in some] if making.by_length else None
+                part = made[start : start + len(some)]
+                vectors[text] = part[0] if len(some) == 1 else np.average(part, axis=0, weights=weights)
+                start += len(some)
+        return vectors
+
+    def pool(self, asked: Iterable[tuple[Reading, Sequence[Windows]]]) -> None:
+        """Run the network on the sequences of readings that it has not run on yet, all together."""
+        new: dict[tuple[Any, ...], tuple[Reading, dict[Key, tuple[int, ...]]]] = {}
+        for reading, windows in asked:
+            for window in (window for some in windows for window in some):
+                key = self._key(reading, window.ids)
+                if key not in self._pooled:
+                    new.setdefault(key[1:], (reading, {}))[1][key] = window.ids
+        for reading, sequences in new.values():
+            keys = list(sequences)
+            # Sequences that the network does not take (other attention, beyond its positions) have no vector.
+            if not self._ran(reading, sequences, keys):
+                for key in keys:
+                    self._ran(reading, sequences, [key])
+
+    def _ran(self, reading: Reading, sequences: Mapping[Key, tuple[int, ...]], keys: Sequence[Key]) -> bool:
+        """Whether the network ran on these sequences; what came out is kept."""
+        try:
+            found = list(
+                _Pooling(reading.checkpoint).every_way([list(sequences[key]) for key in keys], reading.attention)
+            )
+        except (IndexError, RuntimeError, TypeError, ValueError) as error:
+            if is_of_machine(error):
+                raise
+            return False
+        self._pooled |= {keys[place]: pooled for place, pooled in found}
+        return True
+
+    def _row(self, reading: Reading, ids: tuple[int, ...], making: Making) -> np.ndarray:
+        return self._pooled[self._key(reading, ids)][making.pooling, making.layer]
+
+    def _made(self, pooled: np.ndarray, skipped: tuple[int, ...]) -> np.ndarray:
+        import torch
+
+        with torch.inference_mode():
+            vectors = torch.from_numpy(pooled).to(self.checkpoint.device)
+            for place, step in enumerate(self.steps):
+                if place not in skipped:
+                    vectors = step(vectors)
+            return np.asarray(vectors.float().cpu().numpy(), dtype=np.float64)
+
+    def _key(self, reading: Reading, ids: tuple[int, ...]) -> Key:
+        checkpoint = reading.checkpoint
+        around = len(checkpoint.prefix_ids), len(checkpoint.suffix_ids)
+        return ids, checkpoint.prompt.unpooled, *around, checkpoint.segments, reading.attention, id(checkpoint.model)
+
+
+class _Pooling(Encoder):
+    """Runs the network once and pools in every way."""
+
+    def every_way(
+        self, sequences: Sequence[Sequence[int]], attention: Attention
+    ) -> Iterator[tuple[int, dict[tuple[str, int], np.ndarray]]]:
+        import torch
+
+        checkpoint = self.checkpoint
+        unpooled = checkpoint.prompt.unpooled
+        before, after = len(checkpoint.prefix_ids), len(checkpoint.suffix_ids)
+        for indices, ids, mask in self._batches(sequences):
+            with torch.inference_mode():
+                asked = checkpoint.inputs(ids, mask)
+                if attention == "from zero":
+                    asked |= {"position_ids": torch.arange(ids.shape[1], device=ids.device).expand_as(ids)}
+                elif attention != "declared":
+                    asked |= {"attention_mask": _seen(mask, attention, checkpoint.model.dtype)}
+                given = checkpoint.model(**asked, output_hidden_states=True)
+                earlier: tuple[torch.Tensor, ...] = getattr(given, "hidden_states", None) or ()
+                states = {0: given.last_hidden_state}
+                # Some models pad the states of their layers to whole blocks.
+                if len(earlier) > 1 and earlier[-2].shape == given.last_hidden_state.shape:
+                    states[1] = earlier[-2]
+                found: dict[tuple[str, int], np.ndarray] = {}
+                for layer, X in states.items():
+                    modes = {DECLARED: checkpoint.recipe.pooling} | {mode: (mode,) for mode in POOLING_MODES}
+                    for name, mode in modes.items():
+                        found[name, layer] = pool(X, mask, mode, unpooled).float().cpu().numpy()
+                    own = _own_tokens(mask, max(before, unpooled), after)
+                    found[CONTENT, layer] = pool(X, own, ("mean",), 0).float().cpu().numpy()
+            for row, index in enumerate(indices):
+                yield int(index), {name: rows[row] for name, rows in found.items()}
+
+
+def _seen(mask: torch.Tensor, attention: Attention, dtype: torch.dtype) -> torch.Tensor:
+    """(B, 1, n, n) what is added to attention's logits: 0 where a token sees another, the least number elsewhere."""
+    import torch
+
+    seen = mask[:, None, None, :].bool().expand(-1, 1, mask.shape[1], -1)
+    if attention == "causal":
+        seen = seen.tril()
+    return torch.zeros(seen.shape, dtype=dtype, device=mask.device).masked_fill(~seen, torch.finfo(dtype).min)
+
+
+def _own_tokens(mask: torch.Tensor, before: int, after: int) -> torch.Tensor:
+    """The mask without the first and the last tokens of each sequence; of nothing else, the mean is zero."""
+    import torch
+
+    place = torch.arange(mask.shape[1], device=mask.device)
+    lengths = mask.sum(1, keepdim=True)
+    return mask * (place >= before) * (place < lengths - after)

@@ -1,0 +1,192 @@
+"""The format of a passport, version 1 (docs/passport.md). Its JSON Schema is made from these classes."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Collection, Mapping
+from typing import Any, Final, Literal, Self
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from embaudit.questions.parity.compare import HALF, SAME, SAME_LENGTH
+from embaudit.questions.parity.requested import first_of_rows
+from embaudit.questions.parity.texts import ROLES
+
+FORMAT: Final = "embaudit passport"
+# Increased when a key changes its meaning or goes. A reader skips keys that it does not know.
+VERSION: Final = 1
+CHECKSUM = "checksum"
+AS_DOCUMENTS = "as documents"
+
+
+class PassportPart(BaseModel):
+    # What is written has every key, whether it has a default or not.
+    model_config = ConfigDict(frozen=True, json_schema_serialization_defaults_required=True)
+
+
+class PassedCheckpoint(PassportPart):
+    """Which files the vectors were made with; hashes are empty of a function whose files nobody sees."""
+
+    id: str = Field(
+        description="embaudit's id of the content: weights, tokenizer, settings, modules, prompts; empty if not known."
+    )
+    source: str = Field(description="What it was called: packaged:NAME, a folder, owner/name@revision, or an address.")
+    revision: str | None = Field(description="The commit on the hub.")
+    weights_sha256: str
+    tokenizer_sha256: str
+    config_sha256: str
+    modules_sha256: str
+    architecture: str
+
+
+class PassedPrompts(PassportPart):
+    """What the checkpoint puts before a text, a query, a document; empty for nothing."""
+
+    text: str = Field(description="It stands before the canaries, too, and is not part of their texts.")
+    query: str
+    document: str
+
+
+class PassedReading(PassportPart):
+    """How a text becomes a vector."""
+
+    dimension: int = Field(ge=1)
+    is_normalised: bool = Field(description="Whether every canary's vector has length 1.")
+    pooling: str
+    modules: tuple[str, ...] = Field(description="After pooling, in order.")
+    max_length: int | None = Field(description="Tokens read of a text, special ones and prompt included; null: all.")
+    prompts: PassedPrompts
+    pools_prompt: bool = Field(description="Whether pooling reads the prompt's tokens.")
+    counted_in: Literal["tokens", "words"] = Field(
+        default="tokens", description="What the canaries' lengths are counted in; words where no tokenizer is at hand."
+    )
+
+
+class PassedSettings(PassportPart):
+    """What was asked for in place of what the checkpoint declares; null: as declared."""
+
+    pooling: str | None = None
+    max_length: int | None = None
+    prompt: str | None = None
+
+
+class Tolerances(PassportPart):
+    """How far vectors of the same function may be apart."""
+
+    same: float = Field(default=SAME, gt=0, description="1 − cosine up to here is rounding in float32.")
+    half_precision: float = Field(
+        default=HALF, gt=0, description="Up to here, on all kinds by about as much, it is rounding in half precision."
+    )
+    length: float = Field(default=SAME_LENGTH, gt=0, description="Of a vector's length, relative to the canary's.")
+
+
+class Canary(PassportPart):
+    """One text and its vector."""
+
+    kind: str = Field(description="Those “as queries” and “as documents” are asked for as such, others as texts.")
+    text: str
+    purpose: str = Field(description="What breaks on this text.")
+    tokens: int = Field(ge=0, description="As many tokens, or words, as would be read if nothing were cut.")
+    vector: str = Field(description="Base64 of float32 in little-endian order.", pattern=r"^[A-Za-z0-9+/]+=*$")
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """(D,) float64."""
+        return np.frombuffer(base64.b64decode(self.vector), dtype="<f4").astype(np.float64)
+
+
+class Passport(PassportPart):
+    """Canary texts of one checkpoint, with their vectors."""
+
+    format: Literal["embaudit passport"] = FORMAT
+    version: Literal[1] = VERSION
+    made_with: dict[str, str] = Field(description="Versions of embaudit, torch and transformers.")
+    checkpoint: PassedCheckpoint
+    reading: PassedReading
+    settings: PassedSettings
+    tolerances: Tolerances
+    canaries: tuple[Canary, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _require_vectors(self) -> Self:
+        """Every vector has the declared dimension, is finite and not zero."""
+        for place, canary in enumerate(self.canaries):
+            try:
+                numbers = canary.numbers
+            except ValueError as error:
+                raise ValueError(f"the vector of canary {place} is no base64 of float32") from error
+            if len(numbers) != self.reading.dimension:
+                raise ValueError(f"canary {place} has {len(numbers)} numbers and not {self.reading.dimension}")
+            if not np.isfinite(numbers).all() or not numbers.any():
+                raise ValueError(f"the vector of canary {place} has NaN or is zero")
+        return self
+
+    def without(self, kinds: Collection[str]) -> Passport:
+        """The passport without the canaries of some kinds."""
+        return self.model_copy(update={"canaries": tuple(one for one in self.canaries if one.kind not in kinds)})
+
+    def cut_to(self, dimensions: int) -> Passport:
+        """The passport of the first so many dimensions, normalised again; itself if it has no more."""
+        if dimensions >= self.reading.dimension:
+            return self
+        rows = first_of_rows(np.array([one.numbers for one in self.canaries]), dimensions)
+        canaries = [
+            one.model_copy(update={"vector": as_base64(row)}) for one, row in zip(self.canaries, rows, strict=True)
+        ]
+        reading = self.reading.model_copy(update={"dimension": dimensions})
+        return self.model_copy(update={"canaries": tuple(canaries), "reading": reading})
+
+    @property
+    def takes_texts_as_documents(self) -> bool:
+        """Whether every text that is a canary as a document, too, has the same vector so."""
+        known = {one.text: one.vector for one in self.canaries if one.kind not in ROLES}
+        documents = [one for one in self.canaries if one.kind == AS_DOCUMENTS and one.text in known]
+        return bool(documents) and all(one.vector == known[one.text] for one in documents)
+
+    def of_documents(self) -> Passport:
+        """The passport with documents in place of texts that are neither query nor document, by their own kinds."""
+        kinds = {one.text: one.kind for one in self.canaries if one.kind not in ROLES}
+        documents = [
+            one.model_copy(update={"kind": kinds[one.text]})
+            for one in self.canaries
+            if one.kind == AS_DOCUMENTS and one.text in kinds
+        ]
+        others = [one for one in self.canaries if one.kind in ROLES and one.kind != AS_DOCUMENTS]
+        return self.model_copy(update={"canaries": (*documents, *others)})
+
+    @property
+    def has_roles(self) -> bool:
+        """Whether some canaries are asked for as queries, or as documents."""
+        return not ROLES.keys().isdisjoint(self.kinds)
+
+    @property
+    def takes_all_alike(self) -> bool:
+        """Whether it is a checkpoint's that puts the same before queries and documents as before texts."""
+        prompts = self.reading.prompts
+        return bool(self.checkpoint.weights_sha256) and prompts.text == prompts.query == prompts.document
+
+    @property
+    def kinds(self) -> dict[str, list[Canary]]:
+        found: dict[str, list[Canary]] = {}
+        for canary in self.canaries:
+            found.setdefault(canary.kind, []).append(canary)
+        return found
+
+    def as_json(self) -> dict[str, Any]:
+        """What is written: the content, and its checksum."""
+        content = self.model_dump(mode="json")
+        return {**content, CHECKSUM: checksum_of(content)}
+
+
+def checksum_of(content: Mapping[str, Any]) -> str:
+    """sha256 of the content without its checksum, as JSON in ASCII with sorted keys and no spaces."""
+    rest = {key: value for key, value in content.items() if key != CHECKSUM}
+    canonical = json.dumps(rest, sort_keys=True, separators=(",", ":"))
+    return f"sha256:{hashlib.sha256(canonical.encode('ascii')).hexdigest()}"
+
+
+def as_base64(row: np.ndarray) -> str:
+    return base64.b64encode(np.asarray(row).astype("<f4").tobytes()).decode("ascii")

@@ -1,0 +1,76 @@
+"""What comes of a comparison, whichever it is: a verdict, the findings behind it, a page, an exit code."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from embaudit.declared.document import Page
+from embaudit.declared.finding import Finding, Level, worst_first
+from embaudit.words.errors import EXIT_DONE, EXIT_TRIPPED, EXIT_USAGE
+
+
+class Report(ABC):
+    """A comparison's outcome, for people and for programs.
+
+    Attributes:
+        levels: how bad each verdict is.
+        exits: what a command ends with, by that level.
+        findings: in the order of the parts.
+        seconds: that it took.
+    """
+
+    levels: ClassVar[Mapping[str, Level]]
+    exits: ClassVar[Mapping[Level, int]] = {
+        "ok": EXIT_DONE,
+        "look": EXIT_DONE,
+        "problem": EXIT_TRIPPED,
+        "not measured": EXIT_USAGE,
+    }
+    findings: tuple[Finding, ...]
+    seconds: float
+
+    @property
+    @abstractmethod
+    def verdict(self) -> str:
+        """One of ``levels``."""
+
+    @property
+    @abstractmethod
+    def line(self) -> str:
+        """The verdict in one line."""
+
+    @abstractmethod
+    def page(self) -> Page:
+        """What people read."""
+
+    @abstractmethod
+    def as_json(self) -> dict[str, Any]:
+        """Everything in it, in the types of JSON."""
+
+    @property
+    def level(self) -> Level:
+        return self.levels[self.verdict]
+
+    @property
+    def exit_code(self) -> int:
+        return self.exits[self.level]
+
+    @property
+    def cause(self) -> Finding | None:
+        """The finding that the verdict's line tells; None if it tells none."""
+        return self.by_level()[0] if self.level == "problem" else None
+
+    def by_level(self) -> list[Finding]:
+        """The findings, worst first."""
+        return worst_first(self.findings)
+
+    def told(self) -> list[Finding]:
+        """The findings of the page: the verdict first, in place of its cause."""
+        cause = self.cause
+        meaning, advice = (cause.meaning, cause.advice) if cause is not None else ("", "")
+        return [
+            Finding(self.level, self.line, meaning, advice, name="verdict"),
+            *(finding for finding in self.by_level() if finding is not cause),
+        ]

@@ -1,0 +1,104 @@
+"""What other settings of a query would give: recall beside time, each measured side by side with the present ones."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from embaudit.questions.search.queries import Queries
+from embaudit.questions.search.recall import MeanShare, Truth, without_own
+from embaudit.stores.search import Dial, Settings, StoreSearch, Where
+
+# Queries that settings are tried with, and beyond which recall a wider setting is not tried.
+TRIED_WITH = 100
+ENOUGH = 0.995
+# Times the present time of a query.
+SLOWEST = 200.0
+
+
+@dataclass(frozen=True)
+class TriedSetting:
+    """One setting of a query.
+
+    Attributes:
+        settings: all dials.
+        changed: those that differ from the present ones.
+        recall: recall@k.
+        times: its time for a query as a multiple of the present one's: the median of ratios, query by query.
+    """
+
+    settings: dict[str, int]
+    changed: dict[str, int]
+    recall: MeanShare
+    times: float
+
+    @property
+    def shown(self) -> str:
+        return ", ".join(f"{name} {value:,}" for name, value in (self.changed or self.settings).items())
+
+
+def tried_settings(
+    search: StoreSearch,
+    queries: Queries,
+    truth: Truth,
+    present: Settings,
+    where: Where,
+    target: float,
+    progress: Callable[[int], None] = lambda done: None,
+) -> list[TriedSetting]:
+    """The present setting, then wider ones, dial by dial, until the target is passed; exact if none is enough."""
+    some = queries.first(TRIED_WITH)
+    found = [_tried(search, some, truth, present, dict(present), where)]
+    best = dict(present)
+    for dial in search.dials:
+        here = Dial(dial.name, present.get(dial.name, dial.present), dial.most)
+        for value in here.wider():
+            one = _tried(search, some, truth, present, {**best, dial.name: value}, where)
+            progress(len(some))
+            found.append(one)
+            if one.recall.value >= ENOUGH or one.times > SLOWEST:
+                break
+        # Of equal ones the first, which looks at fewest rows.
+        top = max(found, key=lambda one: one.recall.value)
+        best = top.settings
+        if top.recall.lowest >= target:
+            break
+    is_known = any(one.recall.value >= ENOUGH or (search.exact or {}).items() <= one.settings.items() for one in found)
+    if search.exact is not None and not is_known:
+        found.append(_tried(search, some, truth, present, {**present, **search.exact}, where))
+    return found
+
+
+def least_change(tried: list[TriedSetting], target: float) -> TriedSetting | None:
+    """The fastest setting whose recall reaches the target; None if none does.
+
+    Of one dial it is the least that is enough: a wider one looks at more rows, and is faster only by chance.
+    """
+    enough: dict[frozenset[str], TriedSetting] = {}
+    for one in tried[1:]:
+        if one.recall.value >= target:
+            enough.setdefault(frozenset(one.changed), one)
+    return min(enough.values(), key=lambda one: one.times, default=None)
+
+
+def _tried(
+    search: StoreSearch, queries: Queries, truth: Truth, present: Settings, settings: dict[str, int], where: Where
+) -> TriedSetting:
+    """Each query is asked at both settings, first at one and then at the other in turn."""
+    recalls, ratios = [], []
+    is_present = settings == dict(present)
+    for place, (vector, own) in enumerate(zip(queries.vectors, queries.ids, strict=True)):
+        took: dict[bool, float] = {}
+        for is_new in (True,) if is_present else (True, False) if place % 2 else (False, True):
+            start = time.perf_counter()
+            hits = search.find(vector, truth.k + (own is not None), settings if is_new else present, where)
+            took[is_new] = time.perf_counter() - start
+            if is_new:
+                recalls.append(truth.found(place, without_own(hits.ids, own)))
+        ratios.append(took[True] / took.get(False, took[True]))
+    recall = MeanShare.of(np.array(recalls))
+    changed = {name: value for name, value in settings.items() if present.get(name) != value}
+    return TriedSetting(settings, changed, recall or MeanShare(float("nan")), float(np.median(ratios)))

@@ -1,0 +1,164 @@
+"""What stored vectors show by themselves: two passes over the index, and the figures of a sample."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from embaudit.measures.geometry.figures import eigenvalues, entropy_rank
+from embaudit.questions.parity.compare import apart
+from embaudit.questions.vectors.neighbours import FoundNearest, look_again
+from embaudit.questions.vectors.populations import ROWS as SPACES_ROWS
+from embaudit.questions.vectors.populations import TwoPopulations, two_lengths, two_spaces
+from embaudit.questions.vectors.precision import precision_of
+from embaudit.questions.vectors.profile import Profile, profile_of
+from embaudit.questions.vectors.repeats import Repeats, repeats_of
+from embaudit.questions.vectors.sample import SomeRows, share_as_json
+from embaudit.questions.vectors.unit import unit_float32
+from embaudit.stores.store import Store
+
+QUANTILES = (0.0, 0.01, 0.5, 0.99, 1.0)
+# Lengths farther from their mean, in standard deviations, are outliers.
+OUTLIER = 3.0
+SPECTRUM_ROWS = 6_000
+Progress = Callable[[str, int, int | None], None]
+
+
+@dataclass(frozen=True)
+class Alone:
+    """What an index shows without a checkpoint.
+
+    Attributes:
+        precision: what its numbers could be written in, as the end of "numbers are …".
+        mean_cosine: of all pairs of rows; None for bytes, or fewer than two rows.
+        effective_rank: exp of the entropy of the covariance's eigenvalues at unit length, in a sample.
+        neighbours: None for few rows or bytes.
+        split_apart: (m,) 1 − cosine of two rows of one text with different bits.
+        shown: the rows that findings name: of equal groups and split texts, by number.
+    """
+
+    profile: Profile
+    repeats: Repeats
+    precision: str
+    mean_cosine: float | None
+    effective_rank: float | None
+    neighbours: FoundNearest | None
+    spaces: TwoPopulations | None
+    lengths: TwoPopulations | None
+    split_apart: np.ndarray
+    shown: dict[int, tuple[str | None, object]]
+
+    @property
+    def norm_quantiles(self) -> dict[str, float]:
+        own = self.profile.norms[self.profile.usable]
+        return {f"{share:g}": float(np.quantile(own, share)) for share in QUANTILES} if len(own) else {}
+
+    @property
+    def outliers(self) -> int:
+        """Rows whose length is more than three standard deviations from the mean."""
+        own = self.profile.norms[self.profile.usable].astype(np.float64)
+        if not len(own) or self.profile.is_normalised or own.std() <= 1e-6 * own.mean():
+            return 0
+        return int((np.abs(own - own.mean()) > OUTLIER * own.std()).sum())
+
+    @property
+    def sampled(self) -> list[str]:
+        """Names of the figures, as in JSON, that are of a sample and have no interval; all others are of every row."""
+        sample, rows = len(self.profile.sample), int(self.profile.usable.sum())
+        is_of_sample = {
+            "precision": sample < rows,
+            "effective_rank": min(sample, SPECTRUM_ROWS) < rows,
+            "hubness_skewness": self.neighbours is not None and not self.neighbours.is_exact,
+            "two_spaces": min(sample, SPACES_ROWS) < rows,
+            "two_lengths": sample < rows,
+        }
+        return [name for name, is_of in is_of_sample.items() if is_of]
+
+    def as_json(self) -> dict[str, Any]:
+        profile, repeats = self.profile, self.repeats
+        found = self.neighbours
+        return {
+            "rows": profile.rows,
+            "dimensions": {str(dimension): count for dimension, count in profile.dimensions.items()},
+            "without_vector": profile.without_vector,
+            "not_finite": len(profile.not_finite),
+            "zeros": len(profile.zeros),
+            "constant_dimensions": list(profile.constant),
+            "norms": self.norm_quantiles,
+            "is_normalised": profile.is_normalised,
+            "norm_outliers": self.outliers,
+            "precision": self.precision,
+            "mean_cosine": self.mean_cosine,
+            "effective_rank": self.effective_rank,
+            "equal_groups": [
+                {"rows": group.rows, "texts": group.texts, "shown": [self._named(number) for number in group.numbers]}
+                for group in repeats.groups
+            ],
+            "rows_in_equal_groups": repeats.rows_in_groups,
+            "repeated_texts": repeats.repeated_texts,
+            "texts_with_different_bits": repeats.split_texts,
+            "texts_with_different_bits_apart": float(self.split_apart.max()) if len(self.split_apart) else None,
+            "copies": None if found is None else share_as_json(found.copy_share, found.is_exact),
+            "largest_hub": None if found is None else share_as_json(found.largest_share, found.is_exact),
+            "hubness_skewness": None if found is None else found.skewness,
+            "two_spaces": None if self.spaces is None else self.spaces.share,
+            "two_lengths": None if self.lengths is None else self.lengths.share,
+            "of_a_sample": self.sampled,
+        }
+
+    def _named(self, number: int) -> dict[str, object]:
+        text, row_id = self.shown.get(number, (None, None))
+        return {"row": number + 1, "id": None if row_id is None else str(row_id), "text": text}
+
+
+def look_at_alone(index: Store, seed: int, progress: Progress = lambda what, done, total: None) -> Alone:
+    """Read an index twice.
+
+    Args:
+        progress: told what is done, how many rows more are, and of how many.
+    """
+    profile = profile_of(index, seed, lambda done: progress("rows read", done, index.rows))
+    repeats = repeats_of(profile)
+    wanted = [number for group in repeats.groups for number in group.numbers]
+    wanted += [number for pair in repeats.split for number in pair]
+    found, rows = look_again(
+        index,
+        profile,
+        np.unique(np.array(wanted, dtype=np.int64)),
+        lambda done: progress("neighbours of rows", done, profile.rows),
+    )
+    shown = {int(number): (rows.texts[place], rows.ids[place]) for place, number in enumerate(rows.numbers)}
+    is_bytes = profile.sample.vectors.dtype == np.uint8
+    sample = profile.sample.vectors
+    norms = np.linalg.norm(sample.astype(np.float64), axis=1) if len(sample) else np.empty(0)
+    return Alone(
+        profile=profile,
+        repeats=repeats,
+        precision=precision_of(sample) if len(sample) else "",
+        mean_cosine=None if is_bytes else profile.mean_cosine,
+        effective_rank=None if is_bytes or len(sample) < 2 else _effective_rank(sample),
+        neighbours=found,
+        spaces=None if is_bytes else two_spaces(sample),
+        lengths=None if is_bytes else two_lengths(norms),
+        split_apart=_apart(rows, repeats),
+        shown=shown,
+    )
+
+
+def _effective_rank(sample: np.ndarray) -> float | None:
+    units = unit_float32(sample[:SPECTRUM_ROWS]).astype(np.float64)
+    values = eigenvalues(units - units.mean(axis=0))
+    return entropy_rank(values) if values.sum() > 1e-12 else None
+
+
+def _apart(rows: SomeRows, repeats: Repeats) -> np.ndarray:
+    """(m,) 1 − cosine of each pair of rows of one text."""
+    place = {int(number): one for one, number in enumerate(rows.numbers)}
+    pairs = [(place[one], place[other]) for one, other in repeats.split]
+    if not pairs:
+        return np.empty(0)
+    firsts, seconds = (rows.vectors[list(side)] for side in zip(*pairs, strict=True))
+    return apart(firsts, seconds)

@@ -1,0 +1,276 @@
+"""Looks at an index, alone or against a checkpoint, and says what follows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from embaudit.checkpoint import TextKind
+from embaudit.declared.document import Page
+from embaudit.declared.finding import Finding, Level
+from embaudit.embedders.function import EmbeddingFunction
+from embaudit.embedders.kept import cost_line
+from embaudit.questions.report import Report
+from embaudit.questions.vectors.against import Against, explain_sample, measure_sample
+from embaudit.questions.vectors.alone import Alone, Progress, look_at_alone
+from embaudit.questions.vectors.embedded import Embedded
+from embaudit.questions.vectors.embedding import read_as_embedded
+from embaudit.questions.vectors.encode import role_of_rows
+from embaudit.questions.vectors.every_row import ForeignRows
+from embaudit.questions.vectors.findings import another_dimension, findings_against, findings_alone
+from embaudit.questions.vectors.page import stored_page
+from embaudit.questions.vectors.reasons import Reason
+from embaudit.questions.vectors.roles import as_rows_were_built, finding_of_role
+from embaudit.questions.vectors.sample import EXACT, SomeRows, joined, rows_of
+from embaudit.stores.store import Store
+from embaudit.words.errors import EXIT_INTERRUPTED
+from embaudit.words.sentences import within
+
+Verdict = Literal["wholly its own", "not wholly its own", "sound", "not sound", "could not be told"]
+SAMPLED = 1_000
+# The rule of the finding that there is nothing to look at.
+NOTHING = "no_vectors"
+
+
+@dataclass(frozen=True)
+class StoredReport(Report):
+    """What came of looking at stored vectors.
+
+    Attributes:
+        index: as the user named it.
+        against: None without a checkpoint, or if no row can be compared.
+        checkpoint: as the user named it; empty without one.
+        every_row: None unless all rows were asked for.
+        embedded: what was embedded of some rows or all, if it is not the text column alone and was found.
+        role: what rows were held against as: texts, documents; None if none were.
+    """
+
+    levels: ClassVar[Mapping[str, Level]] = {
+        "wholly its own": "ok",
+        "sound": "ok",
+        "not wholly its own": "problem",
+        "not sound": "problem",
+        "could not be told": "not measured",
+    }
+
+    index: Store
+    alone: Alone
+    checkpoint: str = ""
+    against: Against | None = None
+    every_row: ForeignRows | None = None
+    findings: tuple[Finding, ...] = ()
+    seconds: float = 0.0
+    embedded: Embedded | None = None
+    role: TextKind | None = None
+
+    @property
+    def verdict(self) -> Verdict:
+        is_wrong = any(finding.level == "problem" for finding in self.findings)
+        if self.checkpoint:
+            if is_wrong:
+                return "not wholly its own"
+            is_told = self.against is not None and self.against.share is not None
+            return "wholly its own" if is_told else "could not be told"
+        if not self.alone.profile.dimensions:
+            return "could not be told"
+        return "not sound" if is_wrong else "sound"
+
+    @property
+    def line(self) -> str:
+        """The verdict in one line."""
+        looks = sum(finding.level == "look" for finding in self.findings)
+        more = f"; look at {looks} thing{'s' if looks > 1 else ''}" if looks else ""
+        match self.verdict:
+            case "wholly its own":
+                assert self.against is not None
+                assert self.against.share is not None
+                high = self.against.share[2]
+                is_exact = self.against.is_exact or (self.every_row is not None and self.every_row.is_whole)
+                sample = f", as far as the sample says (at most {high:.2%} of the rows are not, 95 % interval)"
+                return f"The index is wholly the {self.against.kind}'s{EXACT if is_exact else sample}{more}."
+            case "sound":
+                return f"Nothing wrong was found in the vectors alone{more}."
+            case "could not be told" if not self.checkpoint:
+                cause = next(finding for finding in self.findings if finding.name == NOTHING)
+                return f"Nothing could be told: {within(cause.sentence)}"
+            case "could not be told":
+                return f"It could not be told whether {self.checkpoint} built the index{more}."
+            case _:
+                cause = next(finding for finding in self.by_level() if finding.level == "problem")
+                kind = "checkpoint" if self.against is None else self.against.kind
+                start = f"The index is not wholly the {kind}'s" if self.checkpoint else "The vectors are not sound"
+                return f"{start}: {within(cause.sentence)}"
+
+    @property
+    def exit_code(self) -> int:
+        is_whole = self.every_row is None or self.every_row.is_whole
+        return super().exit_code if is_whole else EXIT_INTERRUPTED
+
+    def page(self) -> Page:
+        return stored_page(self)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "index": self.index.shown,
+            "kind": self.index.kind,
+            "metric": self.index.metric,
+            "notes": list(self.index.notes),
+            "columns": dict(self.index.columns),
+            "numbers": self.index.numbers,
+            "rows_of_the_store": self.index.rows if self.index.drawn is None else self.index.drawn.rows,
+            "row_groups": None if self.index.drawn is None else [len(self.index.drawn.starts), self.index.drawn.groups],
+            "verdict": self.verdict,
+            "line": self.line,
+            "findings": [vars(finding) for finding in self.by_level()],
+            "vectors": self.alone.as_json(),
+            "against": None if self.against is None else self.against.as_json(),
+            "every_row": None if self.every_row is None else self.every_row.as_json(),
+            "what_was_embedded": None if self.embedded is None else self.embedded.as_json(),
+            "seconds": round(self.seconds, 1),
+        }
+
+
+def look_at(
+    index: Store,
+    function: EmbeddingFunction | None = None,
+    *,
+    rows: int = SAMPLED,
+    seed: int = 0,
+    also: Sequence[str] = (),
+    load: Callable[[str], EmbeddingFunction] | None = None,
+    role: TextKind | None = None,
+    every_row: Callable[[Store, Against, EmbeddingFunction], ForeignRows] | None = None,
+    with_explanation: bool = True,
+    progress: Progress = lambda what, done, total: None,
+    say: Callable[[str], None] = lambda line: None,
+) -> StoredReport:
+    """Look at an index.
+
+    Args:
+        function: the one that may have built it.
+        rows: how many rows are encoded again.
+        also, load: as for ``compare_sample``.
+        role: what a checkpoint's rows must be encoded as; by default, what they tell themselves.
+        every_row: looks at all rows, given what the sample says.
+        say: told what the sample says before all rows are encoded, which may take hours.
+    """
+    start = time.monotonic()
+    alone = look_at_alone(index, seed, progress)
+    findings = list(findings_alone(index, alone))
+    against = found = embedded = None
+    if not alone.profile.dimensions:
+        findings.append(_nothing_to_measure(alone))
+    if function is not None and load is not None and alone.profile.dimensions:
+        sample = alone.profile.sample.with_text
+        sample = sample.at(np.arange(min(rows, len(sample))))
+        if len(sample):
+            if function.checkpoint is None:
+                more = "then every row's" if every_row is not None else ""
+                say(cost_line(function, [text or "" for text in sample.texts], more, "document"))
+            function = as_rows_were_built(function, sample, index.rounded, role)
+            role = role_of_rows(function)
+            if (said := finding_of_role(function)) is not None:
+                findings.append(said)
+            against, ours = measure_sample(function, sample, alone.profile.comparable, progress, index.rounded)
+            known: list[Reason] = []
+            if with_explanation and against.differs.any() and not against.is_another_dimension:
+                told = read_as_embedded(index, function, against, ours, alone.profile, progress)
+                if told is not None:
+                    embedded, index, against, ours, known = told
+                    findings.append(embedded.finding(function.kind, is_most=index.template is not None))
+            against = explain_sample(
+                function,
+                against,
+                ours,
+                near=lambda numbers: _fetched(index, numbers, alone.profile.dimension),
+                also=also,
+                load=load,
+                with_explanation=with_explanation,
+                known=known,
+                progress=progress,
+            )
+            against = replace(against, drawn=index.drawn)
+            findings = [*findings_against(alone, against), *findings]
+            if every_row is not None and not against.is_another_dimension:
+                so_far = StoredReport(index, alone, function.name, against, findings=tuple(findings))
+                say(f"So far: {so_far.line} Every row comes next.")
+                found = every_row(index, against, function)
+                if found.is_whole:
+                    # What is left to do is said by the exact ones.
+                    findings = [replace(one, advice="") if one.name == "other_vectors" else one for one in findings]
+                findings = [*found.findings(), *findings]
+        else:
+            findings = [*_without_texts(index, alone, function), *findings]
+    if index.has_texts and 0 < alone.profile.comparable < alone.profile.usable.sum():
+        lacking = int(alone.profile.usable.sum()) - alone.profile.comparable
+        findings.append(
+            Finding(
+                "look",
+                f"{lacking:,} of {alone.profile.rows:,} rows have a vector and no text.",
+                "They could not be compared, and are in no share above.",
+                "To have them compared, export their texts.",
+                name="no_text",
+                value=float(lacking),
+            )
+        )
+    findings += [Finding("look", note, name="how_it_is_read") for note in index.notes]
+    name = "" if function is None else function.name
+    took = time.monotonic() - start
+    read_as = None if against is None else role
+    return StoredReport(index, alone, name, against, found, tuple(findings), took, embedded, read_as)
+
+
+def _fetched(index: Store, numbers: Sequence[int], dimension: int) -> SomeRows:
+    wanted = np.array(numbers, dtype=np.int64)
+    return joined((rows_of(batch, wanted, dimension) for batch in index.batches()), dimension)
+
+
+def _of(index: Store) -> str:
+    names = ", ".join(index.fields[:8])
+    return f" (of {names})" if names else ""
+
+
+def dimension_of(function: EmbeddingFunction) -> int:
+    """How many numbers its vectors have; asked for if it is not known."""
+    return function.dimension or int(function.encode(["a"], "document").vectors.shape[1])
+
+
+def _nothing_to_measure(alone: Alone) -> Finding:
+    rows = alone.profile.rows
+    none = "The one row has no vector." if rows == 1 else f"None of {rows:,} rows has a vector."
+    sentence = none if rows else "The index is empty: it has no rows."
+    return Finding("problem" if rows else "not measured", sentence, advice="Export it again.", name=NOTHING)
+
+
+def _without_texts(index: Store, alone: Alone, function: EmbeddingFunction) -> list[Finding]:
+    """What can be told without texts: the dimension."""
+    usual = alone.profile.dimension
+    own = dimension_of(function)
+    if usual > own:
+        return [another_dimension(usual, own, function.kind)]
+    fits = "as many as" if usual == own else "fewer than"
+    if index.has_texts:
+        return [
+            Finding(
+                "not measured",
+                f"No row of {index.shown} has a text and a vector that can be compared; it has {usual:,} dimensions, "
+                f"{fits} the {function.kind}'s {own:,}.",
+                "What is said here is of the vectors alone.",
+                "Export it again, every row with its text; or give the texts: --texts FILE",
+                "no_texts",
+            )
+        ]
+    return [
+        Finding(
+            "not measured",
+            f"{index.shown} has no texts, so no vector can be compared; it has {usual:,} dimensions, {fits} the "
+            f"{function.kind}'s {own:,}.",
+            "What is said here is of the vectors alone.",
+            f"Name the column of texts: --text COLUMN{_of(index)}; or their file, row by row or with ids: --texts FILE",
+            "no_texts",
+        )
+    ]

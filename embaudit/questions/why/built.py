@@ -1,0 +1,155 @@
+"""Was the vector of a row built by the function, from the row's text?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from embaudit.checkpoint import TextKind
+from embaudit.embedders.function import EmbeddingFunction
+from embaudit.questions.vectors.against import Against, Progress, measure_sample
+from embaudit.questions.vectors.embedding import read_as_embedded
+from embaudit.questions.vectors.encode import encode_rows
+from embaudit.questions.vectors.forms import StoredForm
+from embaudit.questions.vectors.profile import Profile
+from embaudit.questions.vectors.reasons import of_other
+from embaudit.questions.vectors.roles import other_roles
+from embaudit.questions.vectors.sample import SomeRows, joined
+from embaudit.questions.why.gathered import ExpectedRow
+from embaudit.stores.store import Store
+from embaudit.stores.template import Template
+
+# Rows by which it is told how the store keeps vectors: so many, and if most are not the function's, so many more.
+FEW, SAMPLED = 20, 64
+# Rows before and behind one, whose texts may have got its place.
+SHIFTED = 2
+
+
+@dataclass(frozen=True)
+class Built:
+    """How a store's vectors come about.
+
+    Attributes:
+        form: how they are kept; None if they are longer than the function's.
+        template: what was embedded, if that is not the text column and was found.
+        own: share of sampled rows that are the function's.
+        apart: by row number, 1 − cosine of an expected row to the function's vector of its text; NaN for none.
+        tolerance: up to where that is rounding.
+        of_others: by row number, the number of a row near it whose text its vector is of.
+        as_role: what rows were encoded as, if that is not what they should be and was found: queries, say.
+    """
+
+    form: StoredForm | None
+    template: Template | None
+    own: float
+    apart: Mapping[int, float]
+    tolerance: float
+    of_others: Mapping[int, int]
+    as_role: TextKind | None = None
+
+    def is_own(self, row: ExpectedRow) -> bool | None:
+        """Whether a row's vector is the function's; None if that cannot be told."""
+        apart = self.apart.get(row.number, np.nan)
+        return None if not np.isfinite(apart) else bool(apart <= self.tolerance)
+
+
+def how_built(
+    store: Store,
+    function: EmbeddingFunction,
+    profile: Profile,
+    rows: Sequence[ExpectedRow],
+    texts: Sequence[str] | None,
+    progress: Progress,
+) -> Built | None:
+    """Encode the expected rows again, and a few others; None if there are no texts.
+
+    What was embedded besides the text is searched for if most rows are not the function's.
+    """
+    D = profile.dimension
+    usable = [row for row in rows if row.text is not None and row.vector is not None and len(row.vector) == D]
+    sample = profile.sample.with_text
+    some = sample.at(np.arange(min(FEW, len(sample))))
+    own = SomeRows(
+        np.array([row.number for row in usable], np.int64),
+        np.array([row.vector for row in usable]).reshape(len(usable), D),
+        tuple(row.text for row in usable),
+        tuple(row.id for row in usable),
+    )
+    if not len(some) and not len(own):
+        return None
+    # Most rows say how vectors are kept; the expected ones may be the odd ones.
+    found, ours = measure_sample(function, some if len(some) else own, profile.comparable, progress, store.rounded)
+    template = None
+    if len(some) == FEW and _is_foreign(found):
+        some = sample.at(np.arange(min(SAMPLED, len(sample))))
+        found, ours = measure_sample(function, some, profile.comparable, progress, store.rounded)
+    if _is_foreign(found):
+        told = read_as_embedded(store, function, found, ours, profile, progress)
+        if told is not None and told.read.template is not None:
+            template, found = told.read.template, told.against
+    if found.form is None:
+        return Built(None, None, 0.0, {}, 0.0, {})
+    share = float((found.compared & ~found.differs).sum() / max(int(found.compared.sum()), 1))
+    apart = _distances(store, function, found, own, template)
+    known = {int(number): float(one) for number, one in zip(own.numbers, apart, strict=True)}
+    foreign = [row for row in usable if known[row.number] > found.tolerance]
+    others = {} if template is not None else _whose(function, found, foreign, texts)
+    as_role = None if share >= 0.5 or template is not None else _role(function, some)
+    return Built(found.form, template, share, known, found.tolerance, others, as_role)
+
+
+def _role(function: EmbeddingFunction, some: SomeRows) -> TextKind | None:
+    """What most of these rows were encoded as by a function that has other ways to be asked."""
+    places = np.arange(len(some))
+    found = {role: len(of_other(function, some, places, role)) for role in other_roles(function)}
+    best = max(found, key=lambda role: found[role], default=None)
+    return best if best is not None and 2 * found[best] > len(some) else None
+
+
+def _is_foreign(found: Against) -> bool:
+    """Whether most rows are not the function's."""
+    return bool(found.compared.any() and found.differs[found.compared].mean() > 0.5)
+
+
+def _distances(
+    store: Store, function: EmbeddingFunction, found: Against, rows: SomeRows, template: Template | None
+) -> np.ndarray:
+    assert found.form is not None
+    if not len(rows):
+        return np.empty(0)
+    texts = list(rows.texts)
+    if template is not None:
+        made = {}
+        for batch in store.batches([name for name in template.fields if name in store.fields]):
+            for place in np.flatnonzero(np.isin(batch.start + np.arange(batch.rows), rows.numbers)).tolist():
+                fields = {name: values[place] for name, values in batch.fields.items()}
+                for what, values in (("text", batch.texts), ("id", batch.ids)):
+                    if values is not None and what in store.columns:
+                        fields[store.columns[what]] = values[place]
+                made[batch.start + place] = template.texts({name: [one] for name, one in fields.items()}, 1)[0]
+        texts = [made.get(int(number)) for number in rows.numbers]
+    ours = encode_rows(function, [text or "" for text in texts])
+    distances = found.form.distance(ours, rows.vectors)
+    return np.array([np.nan if text is None else one for text, one in zip(texts, distances, strict=True)])
+
+
+def _whose(
+    function: EmbeddingFunction, found: Against, rows: Sequence[ExpectedRow], texts: Sequence[str] | None
+) -> dict[int, int]:
+    """Of rows with another text's vector, the row near it whose text that is."""
+    pairs = [
+        (row, other)
+        for row in rows
+        for other in range(row.number - SHIFTED, row.number + SHIFTED + 1)
+        if texts is not None and other != row.number and 0 <= other < len(texts) and texts[other]
+    ]
+    if not pairs or texts is None or found.form is None:
+        return {}
+    ours = encode_rows(function, [texts[other] for _, other in pairs])
+    stored = joined(
+        [SomeRows(np.array([row.number]), np.asarray(row.vector)[None], (row.text,), (row.id,)) for row, _ in pairs], 0
+    ).vectors
+    near = found.form.distance(ours, stored) <= found.tolerance
+    return {row.number: other for (row, other), one in zip(pairs, near, strict=True) if one}

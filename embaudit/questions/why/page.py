@@ -1,0 +1,191 @@
+"""The page of some searches: of one, the walk in a few lines; of many, where they were lost, and each by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from embaudit.declared.document import Column, Estimate, Page, Section, Table, Value
+from embaudit.questions.why.above import counted_kinds
+from embaudit.questions.why.case import Case
+from embaudit.questions.why.verdict import Lost, heading_of
+from embaudit.statistics.intervals import exact_share
+from embaudit.words.shown import cut, quoted
+
+if TYPE_CHECKING:
+    from embaudit.questions.why.report import WhyReport
+
+# Characters of a text in a cell, rows above one that are shown, and cases of a page that are walked line by line.
+LONGEST, ABOVE, WALKED = 70, 10, 20
+
+
+def why_page(report: WhyReport) -> Page:
+    """The verdict, then the walk."""
+    identity = [("by", report.function), ("took", f"{report.seconds:.0f} s")]
+    cases = report.cases
+    if len(cases) == 1:
+        identity.insert(0, ("query", cut(cases[0][0].query, LONGEST)))
+    return Page(report.store.shown, identity, report.told(), list(_sections(report)), kind="Why, in")
+
+
+def _sections(report: WhyReport) -> Iterator[Section]:
+    cases = report.cases
+    if len(cases) == 1:
+        case, _ = cases[0]
+        yield Section("The walk", [_walk(report, case)])
+        if case.above:
+            yield Section("Above it", [_above(case)])
+        return
+    yield Section("Where they were lost", [_shares(report)])
+    yield Section("Each of them", [_each(cases)])
+    for case, lost in [one for one in cases if one[1].lost != "found"][:WALKED]:
+        yield Section(cut(case.query, LONGEST), [lost.told, _walk(report, case)])
+
+
+def _walk(report: WhyReport, case: Case) -> Table:
+    rows = [
+        ("row", _row(report, case)),
+        ("function", _function(report, case)),
+        ("search", _search(report, case)),
+        ("words", _words(report, case)),
+    ]
+    if case.piece is not None:
+        rows.append(("pieces", _pieces(case)))
+    if case.field is not None:
+        said = (
+            f"with {case.field.name} before its text it would be {case.field.rank:,}, by it alone {case.field.alone:,}"
+        )
+        rows.append(("fields", said))
+    if case.sticky:
+        rows.append(("tokens", f"without {', '.join(case.sticky[:5])} it is {case.sticky_rank:,}"))
+    if case.readings:
+        rows.append(("asked", "; ".join(f"{said} {rank:,}" for said, rank in case.readings)))
+    if case.also is not None:
+        rows.append(("also", str(case.also)))
+    return Table((Column("step"), Column("what it shows", is_prose=True)), [row for row in rows if row[1]])
+
+
+def _row(report: WhyReport, case: Case) -> str:
+    row = case.row
+    if row is None:
+        return f"none with the id or text {quoted(case.expected)}"
+    length = "" if row.text is None else f", {len(row.text):,} characters"
+    start = f"{row.id or f'row {row.number + 1:,}'}{length}"
+    if case.vector:
+        return f"{start}; its vector is {case.vector}"
+    if case.passes is False:
+        return f"{start}; the filter leaves it out"
+    read = case.read
+    of = f", of the first {read.limit:,} of its {read.tokens:,} tokens" if read is not None and read.is_cut else ""
+    if case.is_own is None:
+        return f"{start}; whether its vector is the function's is not known"
+    how = ""
+    if case.apart is not None:
+        how = f" (1 − cosine {case.apart:.0e})" if case.apart > 0 else " to the last bit"
+    return f"{start}; its vector is {'' if case.is_own else 'not '}the function's{how}{of if case.is_own else ''}"
+
+
+def _function(report: WhyReport, case: Case) -> str:
+    if case.rank is None:
+        return "not ranked"
+    cosine = "" if case.cosine is None else f" (cosine {case.cosine:.2f})"
+    said = f"exact rank {case.rank:,} of {report.walked.rows:,}{cosine}"
+    odd = counted_kinds(case.above)
+    return f"{said}; above it {odd}" if odd else said
+
+
+def _search(report: WhyReport, case: Case) -> str:
+    answer = case.answer
+    if answer is None:
+        why = _not_asked(report, case)
+        return f"not asked: {why}" if why else ""
+    if answer.failed:
+        return f"not measured: {answer.failed}"
+    how = ", ".join(filter(None, (answer.index, answer.settings)))
+    how = f" ({how})" if how else ""
+    if answer.rank is not None:
+        same = ", too: nothing is lost there" if answer.rank == case.rank else ""
+        return f"the store has it at {answer.rank:,}{same}{how}"
+    if answer.copy is not None:
+        return f"the store has a copy of it, {answer.copy[0]}, at {answer.copy[1]:,}{how}"
+    finds = f"; {answer.finds[0]} finds it at {answer.finds[1]:,}" if answer.finds is not None else ""
+    wide = f", and has it at {answer.wide:,} of a hundred" if answer.wide is not None else ""
+    given = f"not among the {len(answer.given):,} that the store gives" if answer.given else "the store gives none"
+    return f"{given}{wide}{finds}{how}"
+
+
+def _not_asked(report: WhyReport, case: Case) -> str:
+    """Why the store's own search was not asked for a row; empty if there was nothing to ask for."""
+    if case.row is None or not case.can_be_searched or case.rank is None:
+        return ""
+    if report.not_searched:
+        return report.not_searched
+    if report.store.search is None:
+        return "the store has none that can be asked: ranks are exact"
+    if case.row.id is None:
+        return "what it gives has ids, and the row has none: ranks are exact"
+    return "it cannot be asked with the filter: ranks are exact"
+
+
+def _words(report: WhyReport, case: Case) -> str:
+    if report.walked.gathered.texts is None or case.rank is None:
+        return ""
+    return "BM25: it has none of the query's words" if case.words is None else f"BM25 has it at {case.words:,}"
+
+
+def _pieces(case: Case) -> str:
+    piece = case.piece
+    assert piece is not None
+    behind = ", behind what the function reads" if piece.is_behind else ""
+    where = f"words {piece.start + 1:,} to {piece.end:,}{behind}"
+    return f"the best one ({where}) alone would be {case.piece_rank:,}: {quoted(piece.text)}"
+
+
+def _above(case: Case) -> Table:
+    columns = (
+        Column("rank", ","),
+        Column("id"),
+        Column("score", ".3f"),
+        Column("in others' first ten", ".0%"),
+        Column("is", is_prose=True),
+        Column("text", is_prose=True),
+    )
+    rows: list[tuple[Value, ...]] = [
+        (place, one.id, one.score, one.in_results, one.kind, cut(one.text or "", LONGEST))
+        for place, one in enumerate(case.above[:ABOVE], 1)
+    ]
+    return Table(columns, rows)
+
+
+def _shares(report: WhyReport) -> Table:
+    cases = len(report.lost)
+    rows: list[tuple[Value, ...]] = []
+    for word, count in report.counts.items():
+        rows.append((heading_of(word), count, Estimate(count / cases, *exact_share(count, cases))))
+    columns = (Column("lost", is_prose=True), Column("cases", ","), Column("share [95 %]", ".0%", bounds=".0%"))
+    return Table(columns, rows)
+
+
+def _each(cases: list[tuple[Case, Lost]]) -> Table:
+    columns = (
+        Column("query", is_prose=True),
+        Column("expected"),
+        Column("lost"),
+        Column("exact", ","),
+        Column("store", ","),
+        Column("BM25", ","),
+        Column("what happened", is_prose=True),
+    )
+    rows: list[tuple[Value, ...]] = [
+        (
+            cut(case.query, LONGEST),
+            cut(case.expected, 30),
+            lost.lost,
+            case.rank,
+            None if case.answer is None else case.answer.rank,
+            case.words,
+            lost.sentence,
+        )
+        for case, lost in sorted(cases, key=lambda one: one[1].lost == "found")
+    ]
+    return Table(columns, rows, brief=25)

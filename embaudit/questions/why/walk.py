@@ -1,0 +1,316 @@
+"""Walks the cases of a store: each step is one pass, or one call, for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from embaudit.corpora.golden import GoldenQuery
+from embaudit.embedders.function import EmbeddingFunction
+from embaudit.measures.quality.baselines import Bm25, words_of
+from embaudit.questions.search.metric import DECLARED
+from embaudit.questions.vectors.roles import as_rows_were_built
+from embaudit.questions.why.above import AboveAmong, RowAbove, kinds_of, near_among, usual_words
+from embaudit.questions.why.absent import NEAR_IDS, near_ids
+from embaudit.questions.why.asked import answers, as_rows_have_it
+from embaudit.questions.why.built import Built, how_built
+from embaudit.questions.why.case import Case, StoreAnswer
+from embaudit.questions.why.gathered import ExpectedRow, Gathered, gather
+from embaudit.questions.why.other_ways import OtherMeans, has_vector, with_other_ways
+from embaudit.questions.why.ranked import FIRST, RankedQueries, ranked
+from embaudit.questions.why.readings import OtherQuery, encoded
+from embaudit.questions.why.verdict import ShownResults
+from embaudit.questions.why.words import WordWeights
+from embaudit.stores.search import Settings, StoreSearch
+from embaudit.stores.store import Metric, RowBatch, Store
+
+# Stored rows whose neighbours say which rows stand in everybody's results.
+OTHERS = 200
+Progress = Callable[[str, int, int | None], None]
+
+
+@dataclass(frozen=True)
+class Walked:
+    """All cases, and what is known of the store beside them.
+
+    Attributes:
+        rows: that are ranked: those that the filter keeps, with a vector.
+        metric: by which rows are ranked; empty if they cannot be.
+        declared: by the function.
+    """
+
+    cases: tuple[Case, ...]
+    gathered: Gathered
+    built: Built | None
+    metric: Metric
+    declared: Metric
+    rows: int = 0
+
+
+def walk(
+    store: Store,
+    function: EmbeddingFunction,
+    golden: Sequence[GoldenQuery],
+    *,
+    filtered: Store | None,
+    search: StoreSearch | None,
+    settings: Settings,
+    cut_off: ShownResults,
+    severe: Collection[int],
+    seed: int,
+    progress: Progress,
+    numbers: Mapping[str, int] | None = None,
+) -> Walked:
+    """Every step for every case.
+
+    Args:
+        numbers: of rows by ids that the store has not, as ``gather`` takes them.
+        severe: ids of tokens that an audit found to be sticky.
+    """
+    searched = store if filtered is None else filtered
+    where = () if filtered is None else filtered.where
+    wanted = [one for case in golden for one in case.expected]
+    gathered = gather(store, wanted, where, seed, lambda done: progress("rows read", done, store.rows), numbers)
+    rows = [row for found in gathered.rows.values() for row in found]
+    function = as_rows_were_built(function, gathered.profile.sample, store.rounded)
+    built = how_built(store, function, gathered.profile, rows, gathered.texts, progress)
+    declared = DECLARED.get(function.similarity or "", "cosine")
+    metric: Metric = (search.metric if search is not None else "") or store.metric or declared
+    walked = Walked((), gathered, built, metric, declared)
+    asked_as = encoded(function, [OtherQuery("", case.query, "query") for case in golden])
+    queries = _cut(asked_as, gathered)
+    candidates = [
+        [row for one in case.expected for row in gathered.rows[one] if row.passes and not _wrong(row, gathered)]
+        for case in golden
+    ]
+    if queries is None or not _can_be_ranked(gathered):
+        wrong = _longer(asked_as, gathered)
+        found_cases = [_unranked(case, gathered, built) for case in golden]
+        return replace(walked, cases=tuple(replace(case, vector=case.vector or wrong) for case in found_cases))
+    found = _ranked_cases(walked, searched, queries, candidates, cut_off.k, progress)
+    cases = []
+    asked = None
+    if search is not None and (not where or search.takes_where):
+        asked = answers(search, settings, as_rows_have_it(where, gathered.kinds), cut_off.k)
+    for place, one in enumerate(golden):
+        best = _best(found, metric, place, candidates[place])
+        if best is None or not np.isfinite(queries[place]).all():
+            cases.append(replace(_unranked(one, gathered, built), query_has_vector=has_vector(queries[place])))
+            continue
+        number, row = best
+        case = _case(walked, one, row, found, place, number)
+        if asked is not None and row.id is not None:
+            is_owed = case.rank is not None and case.rank <= cut_off.k
+            answer = asked(queries[place], row, is_owed)
+            case = replace(case, answer=replace(answer, copy=_copy(answer, row, gathered)))
+            progress("queries asked", 1, len(golden))
+        cases.append(case)
+    vocabulary: set[str] = set()
+    weights = None
+    if gathered.texts is not None and any(gathered.texts):
+        words = Bm25(gathered.texts, [case.query for case in cases])
+        weights = WordWeights(len(gathered.texts), words.having)
+        cases = [_with_words(case, words, gathered) for case in cases]
+        if any(word not in words.known for case in cases for word in words_of(case.query)):
+            vocabulary = set().union(*map(words_of, gathered.texts))
+    vectors: dict[int, np.ndarray] = {}
+    lost = [case for case in cases if case.rank is not None and case.rank > cut_off.k]
+    cases = with_other_ways(
+        _observed(searched, {one.number for case in lost for one in case.above}, vectors),
+        function,
+        cases,
+        queries,
+        walked.metric,
+        OtherMeans(cut_off.k, vocabulary, severe, weights, _fields_of(store, lost)),
+        lambda done: progress("exact search of pieces and other queries: rows", done, searched.rows),
+    )
+    sample = gathered.profile.sample
+    near = near_among(np.asarray(sample.vectors[:OTHERS], np.float64))
+    usual = usual_words(gathered.texts or ())
+    among = AboveAmong(min(OTHERS, len(sample)), found.exact.rows, usual, vectors, near)
+    cases = [replace(case, above=kinds_of(case.above, among)) for case in cases]
+    return replace(walked, cases=tuple(cases), rows=found.exact.rows)
+
+
+def _fields_of(store: Store, cases: Sequence[Case]) -> dict[int, dict[str, str]]:
+    """What else the rows of these cases hold, by row number: by field, as text."""
+    numbers = {case.row.number for case in cases if case.row is not None}
+    if not numbers or not store.fields:
+        return {}
+    found: dict[int, dict[str, str]] = {}
+    for batch in store.batches(store.fields):
+        for number in numbers:
+            if batch.start <= number < batch.start + batch.rows:
+                values = {name: some[number - batch.start] for name, some in batch.fields.items()}
+                found[number] = {name: str(one) for name, one in values.items() if one is not None}
+    return found
+
+
+def _observed(store: Store, numbers: Collection[int], into: dict[int, np.ndarray]) -> Store:
+    """The store, of which a pass keeps the vectors of these rows."""
+
+    def batches(fields: Sequence[str] = ()) -> Iterator[RowBatch]:
+        for batch in store.batches(fields):
+            for number in numbers:
+                if batch.start <= number < batch.start + batch.rows:
+                    for places, vectors in batch.vectors.values():
+                        for at in np.flatnonzero(places == number - batch.start):
+                            into[number] = np.asarray(vectors[at], np.float64)
+            yield batch
+
+    return replace(store, batches=batches)
+
+
+def _copy(answer: StoreAnswer, row: ExpectedRow, gathered: Gathered) -> tuple[str, int] | None:
+    """The first of the given rows with the text of a row that is not given itself."""
+    if answer.rank is not None or gathered.texts is None or gathered.ids is None or not row.text:
+        return None
+    copies = {gathered.ids[number] for number, text in enumerate(gathered.texts) if text == row.text}
+    return next(((one, place) for place, one in enumerate(answer.given, 1) if one in copies), None)
+
+
+def _can_be_ranked(gathered: Gathered) -> bool:
+    """Bits and bytes have no products with a query's numbers."""
+    return gathered.profile.sample.vectors.dtype.kind == "f"
+
+
+def _longer(queries: np.ndarray, gathered: Gathered) -> str:
+    """What is wrong with rows that have more numbers than the function's queries; empty if they have not."""
+    D, own = gathered.profile.dimension, queries.shape[1]
+    return f"of {D:,} numbers, those of this function's queries of {own:,}" if own < D else ""
+
+
+def _cut(vectors: np.ndarray, gathered: Gathered) -> np.ndarray | None:
+    """Queries of as many numbers as the rows have; None if these have more."""
+    D = gathered.profile.dimension
+    return vectors[:, :D] if D and vectors.shape[1] >= D else None
+
+
+def _wrong(row: ExpectedRow, gathered: Gathered) -> str:
+    """What is wrong with a row's vector; empty if it can be searched."""
+    if row.vector is None:
+        return "missing"
+    if len(row.vector) != gathered.profile.dimension:
+        return f"of {len(row.vector):,} numbers, those of others of {gathered.profile.dimension:,}"
+    if not np.isfinite(np.asarray(row.vector, np.float64)).all():
+        return "not finite (NaN or infinity)"
+    return "" if np.asarray(row.vector).any() else "zeros only"
+
+
+def _unranked(one: GoldenQuery, gathered: Gathered, built: Built | None) -> Case:
+    """What is known of a case without ranks."""
+    for expected in one.expected:
+        for row in gathered.rows[expected]:
+            case = _of_row(Case(one.query, expected, row), built, gathered)
+            return replace(case, vector=_wrong(row, gathered), passes=row.passes)
+    expected = one.expected[0]
+    near = near_ids(expected, gathered.ids or ())
+    named = [] if gathered.ids is None else [gathered.ids[number] for number in gathered.holding(expected)[:NEAR_IDS]]
+    return Case(one.query, expected, near_ids=tuple(near), elsewhere=tuple(named))
+
+
+def _of_row(case: Case, built: Built | None, gathered: Gathered) -> Case:
+    row = case.row
+    if row is None or built is None:
+        return case
+    other = built.of_others.get(row.number)
+    apart = built.apart.get(row.number)
+    return replace(
+        case,
+        is_own=built.is_own(row),
+        apart=apart if apart is not None and np.isfinite(apart) else None,
+        of_other=None if other is None or gathered.ids is None else gathered.ids[other],
+    )
+
+
+def _ranked_cases(
+    walked: Walked,
+    store: Store,
+    queries: np.ndarray,
+    candidates: Sequence[Sequence[ExpectedRow]],
+    k: int,
+    progress: Progress,
+) -> RankedQueries:
+    """Ranks of the expected rows, and the neighbours of other rows, in one pass."""
+    sample = walked.gathered.profile.sample
+    others = sample.at(np.arange(min(OTHERS, len(sample))))
+    asked = np.concatenate([np.nan_to_num(queries), np.asarray(others.vectors, np.float32)])
+    vectors = [[np.asarray(row.vector, np.float32) for row in own] for own in candidates]
+    metrics = list(dict.fromkeys([walked.metric, walked.declared]))
+    return ranked(
+        store,
+        asked,
+        [*vectors, *([] for _ in range(len(others)))],
+        metrics,
+        lambda done: progress("exact search: rows", done, store.rows),
+        kept=k,
+    )
+
+
+def _best(
+    found: RankedQueries, metric: Metric, query: int, rows: Sequence[ExpectedRow]
+) -> tuple[int, ExpectedRow] | None:
+    """The nearest of the rows that would serve a query."""
+    ranks = [found.rank(metric, query, place) or np.inf for place in range(len(rows))]
+    return (int(np.argmin(ranks)), rows[int(np.argmin(ranks))]) if rows else None
+
+
+def _case(walked: Walked, one: GoldenQuery, row: ExpectedRow, found: RankedQueries, query: int, place: int) -> Case:
+    metric, declared = walked.metric, walked.declared
+    score = float(found.scores[metric][query, place])
+    by_cosine = found.scores.get("cosine")
+    expected = next(name for name in one.expected if row in walked.gathered.rows[name])
+    case = Case(
+        one.query,
+        expected,
+        row,
+        passes=True,
+        rank=found.rank(metric, query, place),
+        score=score,
+        cosine=None if by_cosine is None else float(by_cosine[query, place]),
+        declared_rank=found.rank(declared, query, place) if declared != metric else None,
+        above=_above(walked, found, query, score, row),
+    )
+    return _of_row(case, walked.built, walked.gathered)
+
+
+def _above(walked: Walked, found: RankedQueries, query: int, score: float, row: ExpectedRow) -> tuple[RowAbove, ...]:
+    nearest, gathered = found.exact.nearest[walked.metric], walked.gathered
+    counts, queries = _in_results(walked, found)
+    rows = []
+    for number, name, own in zip(nearest.rows[query], nearest.ids[query], nearest.scores[query], strict=True):
+        whole = int(number) if gathered.passing is None or number < 0 else int(gathered.passing[number])
+        if number < 0 or own <= score + nearest.slack[query] or whole == row.number:
+            continue
+        text = None if gathered.texts is None else gathered.texts[whole]
+        share = counts.get(int(number), 0) / max(queries, 1)
+        rows.append(RowAbove(str(name), text, float(own), share, number=int(number)))
+    return tuple(rows)
+
+
+def _in_results(walked: Walked, found: RankedQueries) -> tuple[Mapping[int, int], int]:
+    """In how many of the other rows' first ten each row is, their own left out; and how many there are."""
+    sample, nearest = walked.gathered.profile.sample, found.exact.nearest[walked.metric]
+    others = min(OTHERS, len(sample))
+    passing = walked.gathered.passing
+    counts: dict[int, int] = {}
+    for place in range(others):
+        asked = len(nearest.rows) - others + place
+        own = int(sample.numbers[place])
+        rows = [int(number) for number in nearest.rows[asked] if number >= 0]
+        rows = [number for number in rows if (number if passing is None else int(passing[number])) != own][:FIRST]
+        for number in rows:
+            counts[number] = counts.get(number, 0) + 1
+    return counts, others
+
+
+def _with_words(case: Case, index: Bm25, gathered: Gathered) -> Case:
+    """The case with its row's rank by BM25, among the rows that the filter keeps."""
+    if case.row is None:
+        return case
+    scores = index.scores(case.query)
+    own = scores[case.row.number]
+    kept = scores if gathered.passing is None else scores[gathered.passing]
+    return replace(case, words=int((kept > own).sum()) + 1 if own > 0 else None)

@@ -1,0 +1,1 @@
+"""Intervals: over texts, over units and clusters, of shares, of differences."""

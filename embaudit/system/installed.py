@@ -1,0 +1,39 @@
+"""What other packages bring by entry points: loaded, or named with what is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint, entry_points
+from typing import TypeVar
+
+from embaudit.words.errors import UsageError
+
+Brought = TypeVar("Brought")
+
+
+def installed(group: str, kind: type[Brought], what: str) -> Iterator[tuple[EntryPoint, Brought]]:
+    """What packages bring for a group, by name, so that their order does not depend on the order of installation.
+
+    Args:
+        kind: the class that it must be of.
+        what: it is called, for a message: ``measure``.
+
+    Raises:
+        UsageError: if one cannot be imported, or is something else.
+    """
+    for entry in sorted(entry_points(group=group), key=lambda entry: entry.name):
+        try:
+            found = entry.load()
+        except Exception as error:
+            raise unusable(entry, what, f"{type(error).__name__}: {error}") from error
+        if not isinstance(found, kind):
+            raise unusable(entry, what, f"{entry.value} is a {type(found).__name__}, not a {kind.__name__}")
+        yield entry, found
+
+
+def unusable(entry: EntryPoint, what: str, why: str) -> UsageError:
+    package = entry.dist.name if entry.dist else entry.module
+    return UsageError(
+        f"The {what} {entry.name} of the package {package} cannot be used: {why}.",
+        next_step=f"Repair the package, or uninstall it: pip uninstall {package}",
+    )

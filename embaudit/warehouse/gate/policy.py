@@ -1,0 +1,157 @@
+"""Policies as typed objects; ``docs/gate.md`` explains each key with an example.
+
+Parsing is strict (an unknown key, a number as text or a limit that is not finite is an error), because a misread rule
+would not be enforced.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from embaudit.measures import MeasureName
+from embaudit.system.keys import content_key
+from embaudit.warehouse.gate.figures import unknown_figure
+
+Missing = Literal["trip", "warn"]
+# Worst first; each includes those before it.
+SEVERITIES = ("strong", "moderate", "weak")
+PREVIOUS = "previous"
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class PolicyRule(_Part):
+    """Base of all rules."""
+
+    name: str = Field(default="", description="name shown in results; by default made from the figure")
+    reason: str = Field(default="", description="why the rule exists, shown if it trips")
+    missing: Missing = Field(default="trip", description="what to do if the figure is missing or null")
+
+
+class FigureRule(PolicyRule):
+    """A rule about figures in the view ``summary_figure``."""
+
+    summary: str
+    item: str = Field(default="*", description="a corpus, protocol or layer; * and ? are wildcards")
+    measure: str
+
+    @model_validator(mode="after")
+    def _figure_exists(self) -> FigureRule:
+        if complaint := unknown_figure(self.summary, self.measure):
+            raise ValueError(complaint)
+        return self
+
+    @property
+    def figure(self) -> str:
+        return f"{self.summary}.{self.measure}" + ("" if self.item == "*" else f" of {self.item}")
+
+
+class Limit(FigureRule):
+    """An absolute limit on a figure; the limit itself is allowed."""
+
+    max: float | None = None
+    min: float | None = None
+
+    @model_validator(mode="after")
+    def _has_a_limit(self) -> Limit:
+        if self.max is None and self.min is None:
+            raise ValueError("a limit needs max or min")
+        if self.max is not None and self.min is not None and self.max < self.min:
+            raise ValueError(f"max {self.max:g} is below min {self.min:g}: nothing would pass")
+        return self
+
+    @property
+    def title(self) -> str:
+        return self.name or f"limit on {self.figure}"
+
+
+class Change(FigureRule):
+    """How far a figure may move from the baseline; the bound itself is allowed."""
+
+    max_increase: float | None = Field(default=None, ge=0)
+    max_decrease: float | None = Field(default=None, ge=0)
+    relative: bool = Field(default=False, description="bounds are shares of the baseline's figure, not in its units")
+
+    @model_validator(mode="after")
+    def _has_a_bound(self) -> Change:
+        if self.max_increase is None and self.max_decrease is None:
+            raise ValueError("a change needs max_increase or max_decrease")
+        return self
+
+    @property
+    def title(self) -> str:
+        return self.name or f"change of {self.figure}"
+
+
+class Severity(PolicyRule):
+    """How many validated tokens may have a severity or worse."""
+
+    at_least: Literal["strong", "moderate", "weak"]
+    most: int = Field(ge=0)
+
+    @property
+    def title(self) -> str:
+        return self.name or f"tokens of severity {self.at_least} or worse"
+
+
+class Requirements(_Part):
+    """What is required of the audit itself."""
+
+    sound: bool = Field(
+        default=True, description="trip on the verdict 'do not serve'; what was not checked is not judged by this"
+    )
+    measures: list[MeasureName] = []
+    profiles: list[str] = Field(default=[], description="the audit's profile must be one of these")
+    basis: Literal["screened", "validated"] | None = Field(
+        default=None, description="of the sticky verdicts; validated is stronger and satisfies both"
+    )
+    real_corpora: bool = Field(default=False, description="no corpus may be the embedded sample")
+    most_failed_warnings: int | None = Field(default=None, ge=0, description="failed non-blocking checks to allow")
+    no_finding: Literal["problem", "look"] | None = Field(
+        default=None, description="no finding may have this level; look forbids problem too"
+    )
+
+    @property
+    def is_empty(self) -> bool:
+        return self == Requirements()
+
+
+class Policy(_Part):
+    """A policy to check audits against."""
+
+    name: str = Field(default="policy", min_length=1)
+    description: str = ""
+    baseline: str = Field(
+        default=PREVIOUS,
+        min_length=1,
+        description="audit to measure changes against: previous (same source and question), or an audit's id",
+    )
+    no_baseline: Missing = Field(default="trip", description="what change rules do without a baseline")
+    require: Requirements = Requirements()
+    limit: list[Limit] = []
+    change: list[Change] = []
+    severity: list[Severity] = []
+
+    @model_validator(mode="after")
+    def _rule_names_are_unique(self) -> Policy:
+        titles = [rule.title for rule in self.rules]
+        repeated = next((title for title in titles if titles.count(title) > 1), None)
+        if repeated is not None:
+            raise ValueError(f"two rules are named {repeated!r}: rename one of them")
+        if not titles and self.require.is_empty:
+            raise ValueError("it has no rules, so every audit would pass")
+        return self
+
+    @property
+    def rules(self) -> list[Limit | Change | Severity]:
+        return [*self.limit, *self.change, *self.severity]
+
+    @property
+    def hash(self) -> str:
+        """16 hex digits of the policy's content, ignoring comments and layout."""
+        content: dict[str, Any] = self.model_dump(mode="json")
+        return content_key(**content)
