@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from embaudit.questions.audit import AuditRequest
-from embaudit.watch.look import Looked
+from embaudit.watch.look import SourceState
 from embaudit.words.errors import EmbauditError, ProblemFound, is_of_interrupt, one_line
 from embaudit_tasks.watch_audit import AuditEnd, audit_on_worker, require_deployment
 
 __all__ = ["AuditEnd", "Auditor", "in_this_process", "on_workers", "require_deployment"]
 
 # An auditor yields the ends in the order of the findings, each as soon as it is known.
-Auditor = Callable[[list[Looked]], Iterator[AuditEnd]]
+Auditor = Callable[[list[SourceState]], Iterator[AuditEnd]]
 
 
 def in_this_process(warehouse: str | None) -> Auditor:
     """Run audits as sub-flows of the watch, one at a time."""
 
-    def run(findings: list[Looked]) -> Iterator[AuditEnd]:
+    def run(findings: list[SourceState]) -> Iterator[AuditEnd]:
         for finding in findings:
             yield _audit(finding, warehouse)
 
@@ -28,7 +28,7 @@ def in_this_process(warehouse: str | None) -> Auditor:
 def on_workers(deployment: str, place: str, warehouse: str | None, timeout_seconds: float, again: bool) -> Auditor:
     """Run audits as runs of a deployment, all submitted before waiting for the first."""
 
-    def run(findings: list[Looked]) -> Iterator[AuditEnd]:
+    def run(findings: list[SourceState]) -> Iterator[AuditEnd]:
         futures = [
             audit_on_worker.submit(
                 deployment,
@@ -52,7 +52,7 @@ def on_workers(deployment: str, place: str, warehouse: str | None, timeout_secon
     return run
 
 
-def _audit(finding: Looked, warehouse: str | None) -> AuditEnd:
+def _audit(finding: SourceState, warehouse: str | None) -> AuditEnd:
     from embaudit_flows.audit import audit
 
     try:
@@ -62,7 +62,7 @@ def _audit(finding: Looked, warehouse: str | None) -> AuditEnd:
     return AuditEnd(audit_id=outcome.audit_id)
 
 
-def _request(finding: Looked, warehouse: str | None) -> AuditRequest:
+def _request(finding: SourceState, warehouse: str | None) -> AuditRequest:
     return AuditRequest.with_settings(finding.source.settings, finding.reference, warehouse)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from embaudit.watch.history import History
-from embaudit.watch.look import Looked, Source, every_source, look
+from embaudit.watch.look import Source, SourceState, every_source, look
 from embaudit.watch.watch_list import OrganisationEntry, WatchList
 from embaudit.words.errors import HubUnreachable
 from embaudit_tasks.watch import ask_for_commit, ask_for_content, ask_for_models
@@ -20,10 +20,10 @@ class HubTasks:
     def __init__(self, delays: list[float]) -> None:
         self._delays = delays
 
-    def look(self, source: Source, history: History, *, again: bool) -> Looked:
+    def look(self, source: Source, history: History, *, again: bool) -> SourceState:
         return look(source, history, commit_of=self._commit_of, content_of=self._content_of, again=again)
 
-    def sources(self, entries: WatchList) -> tuple[list[Source], list[Looked]]:
+    def sources(self, entries: WatchList) -> tuple[list[Source], list[SourceState]]:
         return every_source(entries, self._models_of)
 
     def _models_of(self, entry: OrganisationEntry) -> list[str]:

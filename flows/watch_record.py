@@ -14,7 +14,7 @@ from embaudit.system.settings import Settings
 from embaudit.warehouse.tables.watch import DONE, Status
 from embaudit.watch.history import History, WatchedRevision
 from embaudit.watch.index_check import CheckedIndex, IndexLook
-from embaudit.watch.look import Looked, judged
+from embaudit.watch.look import SourceState, judged
 from embaudit.watch.open_items import (
     OpenItem,
     read_accepted_in_indexes,
@@ -64,7 +64,7 @@ class WatchRecord:
         self._served: list[ServedNow] = []
         self._indexes: list[CheckedIndex] = []
 
-    def write(self, findings: list[Looked]) -> None:
+    def write(self, findings: list[SourceState]) -> None:
         """Write what needs no audit; content that follows other content is compared with it."""
         before = [(self._previous(finding), self._newest(finding), self._is_done(finding)) for finding in findings]
         record_watched([self.history.put(_row_of(finding)) for finding in findings], *self._where)
@@ -73,9 +73,9 @@ class WatchRecord:
             compared = self._compare(finding.audit_id, previous) if finding.audit_id and comes_next else None
             self._say(finding, "seen" if was_done else str(finding.status), compared)
 
-    def audit(self, findings: list[Looked], auditor: Auditor) -> None:
+    def audit(self, findings: list[SourceState], auditor: Auditor) -> None:
         """Audit what is new: the same content under the same settings once, whatever names it came under."""
-        first: dict[tuple[str | None, str], Looked] = {}
+        first: dict[tuple[str | None, str], SourceState] = {}
         for finding in findings:
             first.setdefault(_question(finding), finding)
         for finding, end in zip(first.values(), auditor(list(first.values())), strict=True):
@@ -178,7 +178,7 @@ class WatchRecord:
             if link := self._settings.report_link("index"):
                 create_link_artifact(link, key="embaudit-index", description="All audits")
 
-    def _finish(self, finding: Looked, end: AuditEnd) -> None:
+    def _finish(self, finding: SourceState, end: AuditEnd) -> None:
         """Write how an audit ended, and what got worse."""
         previous = self._previous(finding)
         status: Status = "audited" if end.audit_id else "running" if end.is_running else "failed"
@@ -188,18 +188,18 @@ class WatchRecord:
         compared = self._compare(end.audit_id, previous) if end.audit_id else None
         self._say(done, status, compared, self._index(done), audit_failed=end.has_failed)
 
-    def _previous(self, finding: Looked) -> str | None:
+    def _previous(self, finding: SourceState) -> str | None:
         """The audit of the source's newest revision with other content."""
         if finding.checkpoint_id is None:
             return None
         found = self.history.previous(finding.source.name, finding.source.settings.key, finding.checkpoint_id)
         return None if found is None else found.audit_id
 
-    def _is_done(self, finding: Looked) -> bool:
+    def _is_done(self, finding: SourceState) -> bool:
         found = self.history.find(finding.source.name, finding.revision, finding.source.settings.key)
         return found is not None and found.status in DONE
 
-    def _newest(self, finding: Looked) -> str | None:
+    def _newest(self, finding: SourceState) -> str | None:
         found = self.history.newest(finding.source.name, finding.source.settings.key)
         return None if found is None else found.checkpoint_id
 
@@ -212,7 +212,7 @@ class WatchRecord:
                 write_report(audit_id, self._warehouse, self._settings.lock_wait_seconds, str(self._settings.reports))
         return compared
 
-    def _index(self, finding: Looked) -> str | None:
+    def _index(self, finding: SourceState) -> str | None:
         """What becomes of the index that the source's revision before built; None if that is not known."""
         if finding.audit_id is None or finding.checkpoint_id is None:
             return None
@@ -229,7 +229,7 @@ class WatchRecord:
 
     def _say(
         self,
-        finding: Looked,
+        finding: SourceState,
         outcome: str,
         compared: dict[str, Any] | None,
         index: str | None = None,
@@ -258,7 +258,7 @@ class WatchRecord:
             )
         )
 
-    def _open(self, finding: Looked) -> tuple[str | None, list[OpenItem], datetime | None]:
+    def _open(self, finding: SourceState) -> tuple[str | None, list[OpenItem], datetime | None]:
         """The outcome of its policy, what is open, and since when, of the revision that is there.
 
         If nobody can say which one that is (the hub does not answer), it is the one that was last seen.
@@ -279,11 +279,11 @@ class WatchRecord:
         return gate, mine, None if known is None else known.first_seen
 
 
-def _question(finding: Looked) -> tuple[str | None, str]:
+def _question(finding: SourceState) -> tuple[str | None, str]:
     return finding.checkpoint_id, finding.source.settings.key
 
 
-def _row_of(finding: Looked) -> WatchedRevision:
+def _row_of(finding: SourceState) -> WatchedRevision:
     if finding.status is None:
         raise ValueError(f"{finding.source.name}: an audit is still to decide its status")
     now = datetime.now(UTC)

@@ -22,7 +22,7 @@ from embaudit.watch.history import WatchedRevision
 from embaudit.watch.hub import current_commit, list_organisation
 from embaudit.watch.index_change import OTHER_VECTORS, IndexChange, compare_passports, passport_of, switch_revisions
 from embaudit.watch.index_check import CheckedIndex, IndexLook
-from embaudit.watch.look import Looked, Source, read_content
+from embaudit.watch.look import Source, SourceState, read_content
 from embaudit.watch.served import ServedNow, ask_endpoint
 from embaudit.watch.watch_list import EndpointEntry, OrganisationEntry
 from embaudit_tasks.publish import publish_checked
@@ -126,7 +126,7 @@ def record_night(row: dict[str, Any], warehouse: str, wait_seconds: float, stagi
 
 @task(name="compare indexes", task_run_name="what becomes of an index of {old.source}", persist_result=False)
 def compare_indexes(
-    new: Looked, old: WatchedRevision, reports: str, loads: bool, warehouse: str, wait_seconds: float, staging: str
+    new: SourceState, old: WatchedRevision, reports: str, loads: bool, warehouse: str, wait_seconds: float, staging: str
 ) -> IndexChange | None:
     """Compare a source's new revision with the one before, check and publish; None if there is nothing to compare.
 

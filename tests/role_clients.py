@@ -9,7 +9,7 @@ import numpy as np
 
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions
 from embaudit.embedders.function import EmbeddingFunction
-from embaudit.embedders.opened import AskedAs, open_function
+from embaudit.embedders.opened import CallOptions, open_function
 
 
 @dataclass
@@ -37,8 +37,8 @@ class Client:
         return found
 
 
-def opened(client: object, asked: AskedAs | None = None) -> EmbeddingFunction:
-    return open_function(client, LoadOptions(device="cpu"), asked or AskedAs())
+def opened(client: object, asked: CallOptions | None = None) -> EmbeddingFunction:
+    return open_function(client, LoadOptions(device="cpu"), asked or CallOptions())
 
 
 def fail(_: str) -> str:

@@ -11,7 +11,7 @@ from embaudit.checkpoint import Checkpoint
 from embaudit.corpora.downstream.paired import PairedEstimate
 from embaudit.corpora.shapes import TextPair
 from embaudit.measures.quality.material import ScoredPairs
-from embaudit.measures.quality.passes import SERVED, EveryWay
+from embaudit.measures.quality.passes import SERVED, MultiPoolingEncoder
 from embaudit.questions.switch.cut_offs import CutOffTransfer, ScaledPairs, default_cut_off, scales_of, transfer
 from embaudit.questions.switch.material import OldAndNew, SwitchedPairs, SwitchedSearch, search_of_vectors
 from embaudit.questions.switch.same_text import compare_same_texts
@@ -25,7 +25,7 @@ CUT_OFFS, PASSAGE_CUT_OFFS = (0.5, 0.7), (0.1, 0.2)
 
 def encoded(checkpoint: Checkpoint, texts: Sequence[str]) -> OldAndNew:
     """Each text once, pooled in both ways."""
-    encoder = EveryWay(checkpoint)
+    encoder = MultiPoolingEncoder(checkpoint)
     found = encoder.passes(encoder.tokenize(texts), (NEW_POOLING,))
     return OldAndNew(found.vectors[SERVED], found.vectors[NEW_POOLING])
 

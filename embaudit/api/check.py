@@ -15,7 +15,16 @@ from embaudit.corpora.golden import load_golden
 from embaudit.corpora.judged import load_judged
 from embaudit.corpora.load import load_corpus
 from embaudit.embedders.kept import cost_line
-from embaudit.embedders.opened import AS_IT_IS, AskedAs, Given, Told, asked_of, is_checkpoint, name_of, open_kept
+from embaudit.embedders.opened import (
+    AS_IT_IS,
+    CallOptions,
+    Given,
+    ProgressCallback,
+    asked_of,
+    is_checkpoint,
+    name_of,
+    open_kept,
+)
 from embaudit.embedders.pipeline import is_pipeline, open_pipeline
 from embaudit.measures.quality.material import (
     FEW,
@@ -26,7 +35,7 @@ from embaudit.measures.quality.material import (
     user_material,
 )
 from embaudit.questions.audit import AuditRequest
-from embaudit.questions.blackbox.quality import Asking
+from embaudit.questions.blackbox.quality import CallerPrompts
 from embaudit.questions.check.check import CheckReport, not_loadable
 from embaudit.questions.check.check import check as check_folder
 from embaudit.questions.check.files_only import check_files
@@ -153,10 +162,10 @@ def run(
     base: str | None = None,
     *,
     function: Given | None = None,
-    asked: AskedAs = AS_IT_IS,
+    asked: CallOptions = AS_IT_IS,
     most_texts: int | None = None,
     say: Callable[[str], None] = lambda line: None,
-    told: Told | None = None,
+    told: ProgressCallback | None = None,
     files_only: bool = False,
     keeps_what_ran: bool = False,
 ) -> CheckReport:
@@ -186,7 +195,7 @@ def run(
             return _check_pipeline(request, material, base, refused)
     _require_as_it_is(request, base, LOADING)
     every, query, document = (_literal(name, getattr(request, name)) for name in PROMPTS)
-    asking = Asking(query or every, document or every, every)
+    asking = CallerPrompts(query or every, document or every, every)
     if most_texts is not None:
         material = within(material, most_texts)
     judged = (*material.collections, *material.golden)

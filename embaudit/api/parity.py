@@ -11,7 +11,7 @@ from embaudit.api.check import given_material
 from embaudit.checkpoint import LoadOptions
 from embaudit.embedders.as_stored import AsStored, Stored
 from embaudit.embedders.backend import Backend, backend_function
-from embaudit.embedders.opened import AS_IT_IS, AskedAs, Given, asked_of, is_checkpoint, name_of, open_both
+from embaudit.embedders.opened import AS_IT_IS, CallOptions, Given, asked_of, is_checkpoint, name_of, open_both
 from embaudit.measures.quality.material import Material
 from embaudit.questions.audit import AuditRequest
 from embaudit.questions.parity.parity import ParityReport, compare_with
@@ -84,7 +84,7 @@ def run(
     material: Material,
     *,
     first: Given | None = None,
-    asked: Sequence[AskedAs] = (AS_IT_IS, AS_IT_IS),
+    asked: Sequence[CallOptions] = (AS_IT_IS, AS_IT_IS),
     way: OtherWay | None = None,
     with_explanation: bool = True,
     progress: Callable[[str], None] = lambda what: None,

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from embaudit.embedders.opened import AS_IT_IS, AskedAs, Given, asked_of, name_of, open_function
+from embaudit.embedders.opened import AS_IT_IS, CallOptions, Given, asked_of, name_of, open_function
 from embaudit.questions.passport.file import read_passport, refuse_other_file, write_passport
 from embaudit.questions.passport.passport import Passport
 from embaudit.questions.passport.verify import PassportReport, verify_with
@@ -46,7 +46,9 @@ def passport(
     )
 
 
-def make(request: AuditRequest, out: Path | None, function: Given | None = None, asked: AskedAs = AS_IT_IS) -> Passport:
+def make(
+    request: AuditRequest, out: Path | None, function: Given | None = None, asked: CallOptions = AS_IT_IS
+) -> Passport:
     """The passport of what a request names, or of a function that is there already."""
     from embaudit.questions.passport.make import make_passport
 
@@ -99,7 +101,7 @@ def verify(
     )
 
 
-def verify_as(passport: Passport, other: Given, asked: AskedAs, **loading: Any) -> PassportReport:
+def verify_as(passport: Passport, other: Given, asked: CallOptions, **loading: Any) -> PassportReport:
     """The same, asked in a way; a checkpoint is loaded with the settings of the passport."""
     from embaudit.checkpoint import AskedPrompts, LoadOptions
 

@@ -12,15 +12,15 @@ from embaudit.embedders.function import EmbeddingFunction
 from embaudit.questions.vectors.report import dimension_of
 from embaudit.questions.vectors.text_column import text_column
 from embaudit.stores.opened import open_store
-from embaudit.stores.place import AskedRows, SeveralFit, SeveralTexts
+from embaudit.stores.place import ReadOptions, SeveralFit, SeveralTexts
 from embaudit.stores.store import Store
 
 
 def rows_asked_for(
     texts: str | Path | None, from_table: str | None, where: Mapping[str, object] | None, **named: Any
-) -> AskedRows:
+) -> ReadOptions:
     """What a call's arguments say of how rows are read."""
-    return AskedRows(
+    return ReadOptions(
         texts=None if texts is None else Path(texts),
         part=from_table,
         where=tuple((name, str(value)) for name, value in (where or {}).items()),
@@ -28,7 +28,7 @@ def rows_asked_for(
     )
 
 
-def opened_first(named: str, asked: AskedRows) -> Store | None:
+def opened_first(named: str, asked: ReadOptions) -> Store | None:
     """A store, so that a place that is wrong is told before a function is opened, which may take a while.
 
     None if several columns or types of numbers may be meant, of which a function's dimension may tell the right one.
@@ -38,7 +38,7 @@ def opened_first(named: str, asked: AskedRows) -> Store | None:
     return None
 
 
-def opened_for(function: EmbeddingFunction | None, named: str, asked: AskedRows, first: Store | None = None) -> Store:
+def opened_for(function: EmbeddingFunction | None, named: str, asked: ReadOptions, first: Store | None = None) -> Store:
     """The store as it was opened first, or by the dimension of a function, and by the texts whose vectors it gives."""
     if function is None:
         return first or open_store(named, asked)
@@ -59,7 +59,7 @@ def opened_for(function: EmbeddingFunction | None, named: str, asked: AskedRows,
 
 
 def with_filter(
-    function: EmbeddingFunction | None, named: str, asked: AskedRows, first: Store | None
+    function: EmbeddingFunction | None, named: str, asked: ReadOptions, first: Store | None
 ) -> tuple[Store, Store | None]:
     """The whole store, and the same with the filter that was asked for; None without one.
 

@@ -14,11 +14,11 @@ from embaudit.api.rows import opened_first, rows_asked_for, with_filter
 from embaudit.api.switch import QUERY
 from embaudit.corpora.draw import Draw
 from embaudit.corpora.load import load_corpus
-from embaudit.embedders.opened import AskedAs, Given, asked_of, name_of, open_kept
+from embaudit.embedders.opened import CallOptions, Given, asked_of, name_of, open_kept
 from embaudit.questions.audit import AuditRequest
 from embaudit.questions.search.report import QUERIES, RECALL, SearchReport, look_at_search
 from embaudit.stores.opened import open_store
-from embaudit.stores.place import AskedRows
+from embaudit.stores.place import ReadOptions
 from embaudit.words.errors import UsageError
 
 # Files that hold no texts.
@@ -82,10 +82,10 @@ def search(
 def run(
     request: AuditRequest,
     named: str,
-    asked_rows: AskedRows,
+    asked_rows: ReadOptions,
     *,
     function: Given | None = None,
-    asked: AskedAs | None = None,
+    asked: CallOptions | None = None,
     queries: str | None = None,
     query_settings: Mapping[str, int],
     recall: float = RECALL,

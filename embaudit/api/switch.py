@@ -16,7 +16,16 @@ from embaudit.corpora.golden import DOCUMENT, load_golden
 from embaudit.corpora.load import load_corpus
 from embaudit.embedders.function import EmbeddingFunction
 from embaudit.embedders.kept import cost_line
-from embaudit.embedders.opened import AS_IT_IS, AskedAs, Given, Told, asked_of, is_checkpoint, name_of, open_kept
+from embaudit.embedders.opened import (
+    AS_IT_IS,
+    CallOptions,
+    Given,
+    ProgressCallback,
+    asked_of,
+    is_checkpoint,
+    name_of,
+    open_kept,
+)
 from embaudit.measures.quality.material import SAMPLE, MaterialLimits, ScoredPairs, golden_of
 from embaudit.questions.audit import AuditRequest
 from embaudit.questions.switch.encode import SearchTexts
@@ -112,13 +121,13 @@ def run(
     material: SwitchMaterial,
     *,
     old: Given | None = None,
-    asked: Sequence[AskedAs] = (AS_IT_IS, AS_IT_IS),
+    asked: Sequence[CallOptions] = (AS_IT_IS, AS_IT_IS),
     thresholds: Sequence[float] = (),
     rows: int = ROWS,
     holds: float = HOLDS,
     progress: Progress = lambda what: None,
     say: Callable[[str], None] = lambda line: None,
-    told: Told | None = None,
+    told: ProgressCallback | None = None,
 ) -> SwitchReport:
     """Compare what a request names with another function.
 

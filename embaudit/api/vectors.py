@@ -14,13 +14,13 @@ from embaudit.checkpoint.load import describe
 from embaudit.checkpoint.modules import NoTransformer
 from embaudit.embedders.function import EmbeddingFunction
 from embaudit.embedders.kept import FOLDER
-from embaudit.embedders.opened import AskedAs, Given, asked_of, is_checkpoint, name_of, open_function, open_kept
+from embaudit.embedders.opened import CallOptions, Given, asked_of, is_checkpoint, name_of, open_function, open_kept
 from embaudit.questions.audit import AuditRequest
 from embaudit.questions.vectors.every_row import check_table, find_foreign
 from embaudit.questions.vectors.report import SAMPLED, StoredReport, look_at
 from embaudit.steps.elsewhere import require_runner
 from embaudit.stores.opened import open_store
-from embaudit.stores.place import LARGE, AskedRows
+from embaudit.stores.place import LARGE, ReadOptions
 from embaudit.system.settings import Settings
 
 Progress = Callable[[str, int, int | None], None]
@@ -108,10 +108,10 @@ def most_of(is_whole: bool) -> int | None:
 def run(
     request: AuditRequest | None,
     file: str,
-    asked_rows: AskedRows,
+    asked_rows: ReadOptions,
     *,
     function: Given | None = None,
-    asked: Sequence[AskedAs] = (),
+    asked: Sequence[CallOptions] = (),
     rows: int = SAMPLED,
     seed: int = 0,
     also: Sequence[Given] = (),

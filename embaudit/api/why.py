@@ -11,13 +11,13 @@ from typing import Any
 from embaudit.api.rows import opened_first, rows_asked_for, with_filter
 from embaudit.corpora.golden import GoldenQuery, read_golden
 from embaudit.embedders.function import EmbeddingFunction
-from embaudit.embedders.opened import AskedAs, Given, asked_of, name_of, open_kept
+from embaudit.embedders.opened import CallOptions, Given, asked_of, name_of, open_kept
 from embaudit.questions.audit import AuditRequest
 from embaudit.questions.why.absent import OtherPlaces
 from embaudit.questions.why.report import K, WhyReport, look_into
 from embaudit.questions.why.verdict import ShownResults
 from embaudit.remedies.screening.tokens import read_token_list
-from embaudit.stores.place import AskedRows
+from embaudit.stores.place import ReadOptions
 from embaudit.words.errors import UsageError
 
 Progress = Callable[[str, int, int | None], None]
@@ -101,11 +101,11 @@ def golden_of(
 def run(
     request: AuditRequest,
     named: str,
-    asked_rows: AskedRows,
+    asked_rows: ReadOptions,
     golden: Sequence[GoldenQuery],
     *,
     function: Given,
-    asked: Sequence[AskedAs],
+    asked: Sequence[CallOptions],
     also: Given | None = None,
     cut_off: ShownResults,
     query_settings: Mapping[str, int],

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from embaudit.cli.endpoints import MATERIAL_LEAVES, AskedOptions, asks_functions, say, time_left
+from embaudit.cli.endpoints import MATERIAL_LEAVES, EndpointOptions, asks_functions, say, time_left
 from embaudit.cli.options import CHECKPOINT_FIELDS, golden_options, material_options, request_options
-from embaudit.cli.printed import Shown, ends_in_page
+from embaudit.cli.printed import OutputOptions, ends_in_page
 
 if TYPE_CHECKING:
     from embaudit.questions.audit import AuditRequest
@@ -46,10 +46,10 @@ def check(
     data: tuple[Path, ...],
     golden: Path | None,
     corpus: str | None,
-    asked: AskedOptions,
+    asked: EndpointOptions,
     max_texts: int | None,
     is_card: bool,
-    shown: Shown,
+    shown: OutputOptions,
 ) -> int:
     """Is CHECKPOINT the network that was trained, declared right, and better than word overlap?
 

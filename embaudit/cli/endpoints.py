@@ -19,7 +19,7 @@ from embaudit.words.masking import without_credentials
 from embaudit.words.shown import duration
 
 if TYPE_CHECKING:
-    from embaudit.embedders.opened import AskedAs, Given
+    from embaudit.embedders.opened import CallOptions, Given
 
 SECONDS_BETWEEN_LINES = 10.0
 # What leaves with the user's own material, and what that means.
@@ -105,13 +105,13 @@ other_options = together(
 
 
 @dataclass(frozen=True)
-class AskedOptions:
+class EndpointOptions:
     """How the user wants functions to be asked that are no checkpoints."""
 
     yes: bool
     settings: dict[str, Any]
 
-    def of(self, *given: Given) -> tuple[AskedAs, ...]:
+    def of(self, *given: Given) -> tuple[CallOptions, ...]:
         """How each of these is asked."""
         from embaudit.embedders.opened import asked_of
 
@@ -151,7 +151,7 @@ def asks_functions(*, in_roles: bool = False, keeps: bool = False) -> Callable[[
         @functools.wraps(command)
         def wrapper(yes: bool, **given: Any) -> Any:
             settings = {name: given.pop(name) for name in SETTINGS if name in given}
-            return command(asked=AskedOptions(yes, settings), **given)
+            return command(asked=EndpointOptions(yes, settings), **given)
 
         options = together(*GENERAL, *(ROLES if in_roles else ()), *(KEEPING if keeps else ()))
         return options(wrapper)  # type: ignore[return-value]

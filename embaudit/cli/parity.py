@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from embaudit.cli.endpoints import MATERIAL_LEAVES, AskedOptions, asks_functions, other_options
+from embaudit.cli.endpoints import MATERIAL_LEAVES, EndpointOptions, asks_functions, other_options
 from embaudit.cli.options import CHECKPOINT_FIELDS, material_options, request_options
-from embaudit.cli.printed import Shown, ends_in_page
+from embaudit.cli.printed import OutputOptions, ends_in_page
 
 if TYPE_CHECKING:
     from embaudit.embedders.as_stored import Stored
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 def parity(
     request: AuditRequest,
     other: str,
-    asked: AskedOptions,
+    asked: EndpointOptions,
     with_dtype: str,
     with_backend: Backend,
     with_stored: Stored | None,
@@ -50,7 +50,7 @@ def parity(
     pairs: tuple[Path, ...],
     data: tuple[Path, ...],
     no_explanation: bool,
-    shown: Shown,
+    shown: OutputOptions,
 ) -> int:
     """Do CHECKPOINT and OTHER give the same vectors, and if not, how would CHECKPOINT have to be used to do so?
 

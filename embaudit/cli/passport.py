@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from embaudit.cli.endpoints import AskedOptions, asks_functions
+from embaudit.cli.endpoints import EndpointOptions, asks_functions
 from embaudit.cli.options import CHECKPOINT_FIELDS, request_options
 from embaudit.cli.shown import visible
 
@@ -27,7 +27,7 @@ CANARIES_LEAVE = "some 60 made-up ones", "they would leave this one"
     help="Where to write it; an earlier passport of the same checkpoint is replaced.",
 )
 @asks_functions()
-def passport(request: AuditRequest, out: Path, asked: AskedOptions) -> None:
+def passport(request: AuditRequest, out: Path, asked: EndpointOptions) -> None:
     """Write CHECKPOINT's passport: more than 50 texts that servers get wrong, with their vectors and tolerances.
 
     CHECKPOINT may also be the address of an endpoint or a Python object (python:MODULE:NAME), whose files nobody sees:

@@ -20,7 +20,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
-class Shown:
+class OutputOptions:
     """How the user wants a report: as JSON or Markdown in place of the terminal's form, and as HTML in a file."""
 
     out: Path | None
@@ -53,7 +53,7 @@ def ends_in_page(command: Command) -> Command:
 
     @functools.wraps(command)
     def wrapper(out: Path | None, as_json: bool, as_markdown: bool, **given: Any) -> Any:
-        return command(shown=Shown(out, as_json, as_markdown), **given)
+        return command(shown=OutputOptions(out, as_json, as_markdown), **given)
 
     options = together(
         click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Also write it as an HTML page."),

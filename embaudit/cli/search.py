@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from embaudit.cli.endpoints import AskedOptions, asks_functions
+from embaudit.cli.endpoints import EndpointOptions, asks_functions
 from embaudit.cli.options import CHECKPOINT_FIELDS, request_options
-from embaudit.cli.printed import Shown, ends_in_page
+from embaudit.cli.printed import OutputOptions, ends_in_page
 from embaudit.cli.stores import progress_lines, query_settings, reads_rows, settings_of
 
 if TYPE_CHECKING:
     from embaudit.questions.audit import AuditRequest
-    from embaudit.stores.place import AskedRows
+    from embaudit.stores.place import ReadOptions
 
 
 @click.command()
@@ -51,14 +51,14 @@ if TYPE_CHECKING:
 def search(
     request: AuditRequest,
     function: str | None,
-    of_rows: AskedRows,
+    of_rows: ReadOptions,
     queries: str | None,
     set_: tuple[str, ...],
     recall: float,
     count: int,
     rows: int | None,
-    asked: AskedOptions,
-    shown: Shown,
+    asked: EndpointOptions,
+    shown: OutputOptions,
 ) -> int:
     """Does the search of STORE find what its vectors hold?
 

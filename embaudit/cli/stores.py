@@ -43,13 +43,13 @@ def reads_rows(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(command)
     def with_rows(*args: Any, **given: Any) -> Any:
-        from embaudit.stores.place import AskedRows
+        from embaudit.stores.place import ReadOptions
         from embaudit.words.errors import UsageError
 
         where = given.pop("where")
         if wrong := next((one for one in where if "=" not in one), None):
             raise UsageError(f"--where {wrong!r} names no value.", next_step="Write it so: --where COLUMN=VALUE")
-        of_rows = AskedRows(
+        of_rows = ReadOptions(
             given.pop("vector"),
             given.pop("text"),
             given.pop("id_"),

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from embaudit.cli.endpoints import MATERIAL_LEAVES, AskedOptions, asks_functions, say, time_left
+from embaudit.cli.endpoints import MATERIAL_LEAVES, EndpointOptions, asks_functions, say, time_left
 from embaudit.cli.options import CHECKPOINT_FIELDS, material_options, request_options
-from embaudit.cli.printed import Shown, ends_in_page
+from embaudit.cli.printed import OutputOptions, ends_in_page
 
 if TYPE_CHECKING:
     from embaudit.questions.audit import AuditRequest
@@ -80,8 +80,8 @@ def switch(
     rows: int,
     texts: int,
     holds: float,
-    asked: AskedOptions,
-    shown: Shown,
+    asked: EndpointOptions,
+    shown: OutputOptions,
 ) -> int:
     """OLD built an index: what becomes of it, and of a cut-off, if NEW takes over?
 

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from embaudit.cli.endpoints import AskedOptions, asks_functions, say
+from embaudit.cli.endpoints import EndpointOptions, asks_functions, say
 from embaudit.cli.options import CHECKPOINT_FIELDS, request_options
-from embaudit.cli.printed import Shown, ends_in_page
+from embaudit.cli.printed import OutputOptions, ends_in_page
 from embaudit.cli.stores import progress_lines, reads_rows
 
 if TYPE_CHECKING:
     from embaudit.questions.audit import AuditRequest
     from embaudit.questions.vectors.report import StoredReport
-    from embaudit.stores.place import AskedRows
+    from embaudit.stores.place import ReadOptions
 
 
 @click.command()
@@ -52,15 +52,15 @@ if TYPE_CHECKING:
 def vectors(
     request: AuditRequest,
     file: str | None,
-    of_rows: AskedRows,
+    of_rows: ReadOptions,
     rows: int,
     also: tuple[str, ...],
     every_row: bool,
     table: Path | None,
     whole: bool,
     no_explanation: bool,
-    asked: AskedOptions,
-    shown: Shown,
+    asked: EndpointOptions,
+    shown: OutputOptions,
 ) -> int:
     """Are the vectors in STORE sound, and did CHECKPOINT build them? That may also be an endpoint or a Python object.
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from embaudit.cli.endpoints import AskedOptions, asks_functions, other_options
-from embaudit.cli.printed import Shown, ends_in_page
+from embaudit.cli.endpoints import EndpointOptions, asks_functions, other_options
+from embaudit.cli.printed import OutputOptions, ends_in_page
 
 
 @click.command()
@@ -23,12 +23,12 @@ from embaudit.cli.printed import Shown, ends_in_page
 def verify(
     passport: Path,
     other: str,
-    asked: AskedOptions,
+    asked: EndpointOptions,
     with_dtype: str,
     device: str,
     allow_pickle: bool,
     trust_remote_code: bool,
-    shown: Shown,
+    shown: OutputOptions,
 ) -> int:
     """Does OTHER give the vectors that PASSPORT holds, and if not, on which kinds of text?
 

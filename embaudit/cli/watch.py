@@ -17,7 +17,7 @@ from embaudit.cli.prefect_setup import prepare_prefect
 from embaudit.cli.shown import as_text
 from embaudit.system.address import Warehouse
 from embaudit.system.settings import Settings
-from embaudit.watch.look import Looked
+from embaudit.watch.look import SourceState
 from embaudit.watch.watch_list import WatchList, read_watch_list
 from embaudit_flows.server.settings import set_defaults
 
@@ -121,7 +121,7 @@ def print_outcome(outcome: WatchOutcome, as_json: bool) -> None:
     click.echo("Query:   " + "   or   ".join(f"embaudit query {name}" for name in queries))
 
 
-def print_preview(findings: list[Looked], entries: WatchList, as_json: bool) -> None:
+def print_preview(findings: list[SourceState], entries: WatchList, as_json: bool) -> None:
     """Print what a watch would do."""
     others = [(one.address, f"ask whether it serves {one.checkpoint}") for one in entries.endpoint]
     others += [(one.name, f"look for rows that are not those of {one.function}") for one in entries.index]
@@ -148,7 +148,7 @@ def print_preview(findings: list[Looked], entries: WatchList, as_json: bool) -> 
     _print_table(("source", "revision", "", "what it would do", "notes"), rows)
 
 
-def planned_action(finding: Looked) -> str:
+def planned_action(finding: SourceState) -> str:
     """What a watch would do about a finding."""
     if finding.status in ("failed", "unreachable"):
         return "record it and try again next time"

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from embaudit.cli.endpoints import AskedOptions, asks_functions
+from embaudit.cli.endpoints import EndpointOptions, asks_functions
 from embaudit.cli.options import CHECKPOINT_FIELDS, request_options
-from embaudit.cli.printed import Shown, ends_in_page
+from embaudit.cli.printed import OutputOptions, ends_in_page
 from embaudit.cli.stores import progress_lines, query_settings, reads_rows, settings_of
 
 if TYPE_CHECKING:
     from embaudit.questions.audit import AuditRequest
-    from embaudit.stores.place import AskedRows
+    from embaudit.stores.place import ReadOptions
 
 
 @click.command()
@@ -61,10 +61,10 @@ def why(
     min_score: float | None,
     tokens: Path | None,
     also: str | None,
-    of_rows: AskedRows,
+    of_rows: ReadOptions,
     set_: tuple[str, ...],
-    asked: AskedOptions,
-    shown: Shown,
+    asked: EndpointOptions,
+    shown: OutputOptions,
 ) -> int:
     """Why does a search in STORE, with queries that FUNCTION encodes, not find what it should?
 

@@ -35,7 +35,7 @@ CREATE TABLE IF NOT EXISTS vector (
 """
 
 
-class KeptVectors(EmbeddingFunction):
+class VectorCache(EmbeddingFunction):
     """A function that is asked only for what it was not asked for before.
 
     Args:
@@ -170,7 +170,7 @@ def cost_line(function: EmbeddingFunction, texts: Sequence[str], more: str = "",
         more: what else is sent, as the end of the sentence.
     """
     distinct = list(dict.fromkeys(texts))
-    known = function.count_kept(distinct, role) if isinstance(function, KeptVectors) else 0
+    known = function.count_kept(distinct, role) if isinstance(function, VectorCache) else 0
     tokens = sum(map(len, distinct)) / LETTERS_IN_A_TOKEN
     kept = f"; {known:,} of these are kept from before" if known else ""
     return (

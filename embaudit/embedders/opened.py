@@ -19,14 +19,14 @@ from embaudit.embedders.pipeline import PipelineFunction, is_pipeline, open_pipe
 from embaudit.words.errors import UsageError
 
 # What is done, how much of it, and of how much.
-Told = Callable[[str, int, int], None]
+ProgressCallback = Callable[[str, int, int], None]
 # What may be given wherever a function is asked for: a name, a folder, an embedding function, or any object that gives
 # vectors (docs/functions.md).
 Given: TypeAlias = Any
 
 
 @dataclass(frozen=True)
-class AskedAs:
+class CallOptions:
     """How a function whose files nobody sees is asked.
 
     Attributes:
@@ -47,7 +47,7 @@ class AskedAs:
     fresh: bool = False
 
 
-AS_IT_IS = AskedAs()
+AS_IT_IS = CallOptions()
 
 
 def asked_of(
@@ -64,7 +64,7 @@ def asked_of(
     document_fields: Sequence[str] = (),
     per_minute: int | None = None,
     fresh: bool = False,
-) -> tuple[AskedAs, ...]:
+) -> tuple[CallOptions, ...]:
     """How each of these is asked, of what is said once for all, or once for each in their order.
 
     An API and a model are those of endpoints; prompts are put before the texts of whatever is no checkpoint.
@@ -114,7 +114,7 @@ def asked_of(
         "fresh": fresh,
     }
     return tuple(
-        AskedAs(
+        CallOptions(
             of.get("api"),
             of.get("model"),
             Prompts(of.get("text", ""), of.get("query", ""), of.get("document", "")),
@@ -156,7 +156,7 @@ def is_checkpoint(given: Given) -> bool:
     return isinstance(given, str | Path) and not is_endpoint(given) and not is_named_object(str(given))
 
 
-def open_function(given: Given, options: LoadOptions, asked: AskedAs = AS_IT_IS) -> EmbeddingFunction:
+def open_function(given: Given, options: LoadOptions, asked: CallOptions = AS_IT_IS) -> EmbeddingFunction:
     """The function that something stands for: an endpoint's address, a Python object or its name, or a checkpoint.
 
     A checkpoint that is no transformer is a pipeline of sentence-transformers, where that reads it.
@@ -193,7 +193,7 @@ def open_function(given: Given, options: LoadOptions, asked: AskedAs = AS_IT_IS)
         return open_pipeline(name, options, error)
 
 
-def _of_an_object(given: Given, asked: AskedAs) -> EmbeddingFunction:
+def _of_an_object(given: Given, asked: CallOptions) -> EmbeddingFunction:
     if asked.api is not None or asked.model is not None:
         raise UsageError(
             f"{name_of(given)} is a Python object, which has no API and no models.",
@@ -211,7 +211,7 @@ def _of_an_object(given: Given, asked: AskedAs) -> EmbeddingFunction:
     return function
 
 
-def _refuse_asked(name: str, asked: AskedAs) -> None:
+def _refuse_asked(name: str, asked: CallOptions) -> None:
     if asked != AS_IT_IS:
         raise UsageError(
             f"{name} is asked as it is: no API, no model and no prompts of its callers can be set for it.",
@@ -220,20 +220,20 @@ def _refuse_asked(name: str, asked: AskedAs) -> None:
 
 
 def open_kept(
-    given: Given, options: LoadOptions, asked: AskedAs = AS_IT_IS, told: Told | None = None
+    given: Given, options: LoadOptions, asked: CallOptions = AS_IT_IS, told: ProgressCallback | None = None
 ) -> EmbeddingFunction:
     """The same; what an endpoint gives is kept, and not asked for again."""
     function = open_function(given, options, asked)
     if function.kind != "endpoint":
         return function
-    from embaudit.embedders.kept import KeptVectors
+    from embaudit.embedders.kept import VectorCache
     from embaudit.system.settings import Settings
 
-    return KeptVectors(function, Settings().home, fresh=asked.fresh, told=told)
+    return VectorCache(function, Settings().home, fresh=asked.fresh, told=told)
 
 
 def open_both(
-    given: Sequence[Given], options: Sequence[LoadOptions], asked: Sequence[AskedAs] = (AS_IT_IS, AS_IT_IS)
+    given: Sequence[Given], options: Sequence[LoadOptions], asked: Sequence[CallOptions] = (AS_IT_IS, AS_IT_IS)
 ) -> tuple[EmbeddingFunction, EmbeddingFunction]:
     """Both sides of a comparison; what is asked first, since a model takes longer to load than one to answer."""
     order = sorted((0, 1), key=lambda side: is_checkpoint(given[side]))

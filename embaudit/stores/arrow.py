@@ -9,7 +9,7 @@ from embaudit.corpora.tabular import is_saved
 from embaudit.stores.arrow_table import table_of_arrow
 from embaudit.stores.damage import reported
 from embaudit.stores.parts import part_meant
-from embaudit.stores.place import AskedRows, StorePlace
+from embaudit.stores.place import ReadOptions, StorePlace
 from embaudit.stores.table import BATCH_ROWS, StoreKind, StoreTable
 from embaudit.system.hub import datasets_library
 
@@ -21,7 +21,7 @@ def is_arrow(place: StorePlace) -> bool:
     return place.suffix in SUFFIXES or place.head.startswith(MAGIC)
 
 
-def open_arrow(place: StorePlace, asked: AskedRows) -> StoreTable:
+def open_arrow(place: StorePlace, asked: ReadOptions) -> StoreTable:
     """The rows of a Feather or Arrow file, or of an Arrow stream."""
     import pyarrow as pa
 
@@ -48,7 +48,7 @@ def open_arrow(place: StorePlace, asked: AskedRows) -> StoreTable:
     return table_of_arrow(place.shown, schema, batches)
 
 
-def open_orc(place: StorePlace, asked: AskedRows) -> StoreTable:
+def open_orc(place: StorePlace, asked: ReadOptions) -> StoreTable:
     """The rows of an ORC file, a stripe at a time."""
     from pyarrow.orc import ORCFile
 
@@ -62,7 +62,7 @@ def open_orc(place: StorePlace, asked: AskedRows) -> StoreTable:
     return table_of_arrow(place.shown, opened.schema, batches, rows=opened.nrows)
 
 
-def open_saved(place: StorePlace, asked: AskedRows) -> StoreTable:
+def open_saved(place: StorePlace, asked: ReadOptions) -> StoreTable:
     """The rows of a folder that ``datasets`` wrote; of the split that was named, or the only one."""
     with reported(place.shown):
         saved = datasets_library().load_from_disk(str(place.path))

@@ -9,7 +9,7 @@ from typing import Any
 from embaudit.corpora.openers import local_file, reading
 from embaudit.stores.json import SUFFIXES, lines_of
 from embaudit.stores.nested import Record, table_of_records
-from embaudit.stores.place import GZIP, AskedRows, StorePlace
+from embaudit.stores.place import GZIP, ReadOptions, StorePlace
 from embaudit.stores.table import StoreKind, StoreTable
 from embaudit.words.errors import CorpusError
 
@@ -19,7 +19,7 @@ ID = "_id"
 LONGEST = 4_096
 
 
-def open_bulk(place: StorePlace, asked: AskedRows) -> StoreTable:
+def open_bulk(place: StorePlace, asked: ReadOptions) -> StoreTable:
     """A row for each document; what is deleted has none."""
 
     def rows() -> Iterator[Record]:

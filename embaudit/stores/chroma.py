@@ -22,7 +22,7 @@ from embaudit.stores.copies import changed, copy_of, database_copy
 from embaudit.stores.extras import needed
 from embaudit.stores.nested import batched, column_of
 from embaudit.stores.parts import part_meant
-from embaudit.stores.place import AskedRows, StorePlace
+from embaudit.stores.place import ReadOptions, StorePlace
 from embaudit.stores.servers import address_of, answers, basic_authorization, counted, patiently, quiet, without_user
 from embaudit.stores.store import Metric
 from embaudit.stores.table import LOOKED_AT, StoreColumn, StoreKind, StoreTable, Values
@@ -53,7 +53,7 @@ DEFAULT = ("default_tenant", "default_database")
 Ask = Callable[..., Any]
 
 
-def open_folder(place: StorePlace, asked: AskedRows) -> StoreTable:
+def open_folder(place: StorePlace, asked: ReadOptions) -> StoreTable:
     """A collection of a folder that Chroma's persistent client wrote."""
     if not place.holds(DATABASE):
         raise UsageError(
@@ -96,7 +96,7 @@ def open_folder(place: StorePlace, asked: AskedRows) -> StoreTable:
     return replace(table, search=search_on_copy(copy, opened, own, table.metric, table.rows or 0, ask))
 
 
-def open_server(place: StorePlace, asked: AskedRows) -> StoreTable:
+def open_server(place: StorePlace, asked: ReadOptions) -> StoreTable:
     """A collection of a server: of the tenant and database that the environment names, as for its client."""
     address = address_of(place, "chroma")
     chromadb = _library(place.shown)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from embaudit.stores.search import Dial, Hits, OpenSearch, SearchedColumns, Settings, StoreSearch, Where
+from embaudit.stores.search import Hits, OpenSearch, SearchedColumns, SearchParameter, Settings, StoreSearch, Where
 from embaudit.stores.store import Metric
 from embaudit.words.errors import UsageError
 
@@ -60,7 +60,7 @@ def search_on_copy(
             index=_index(_own(own)),
             find=find,
             metric=metric,
-            dials=(Dial(EF, present, max(rows, present)),),
+            dials=(SearchParameter(EF, present, max(rows, present)),),
             takes_where=True,
             notes=(
                 "ef_search is a setting of the collection: collection.modify(configuration={'hnsw': {'ef_search': N}}),"

@@ -15,7 +15,7 @@ import numpy as np
 
 from embaudit.corpora.fields import ID_FIELDS
 from embaudit.stores.decode import decoder_of
-from embaudit.stores.place import AskedRows, SeveralFit, SeveralTexts
+from embaudit.stores.place import ReadOptions, SeveralFit, SeveralTexts
 from embaudit.stores.table import StoreColumn, StoreTable, Values
 from embaudit.stores.text_numbers import text_form
 from embaudit.words.errors import EmbauditError, EmptyStore, UsageError
@@ -46,7 +46,7 @@ WHATEVER = ("int8", "bits")
 NUMBERED = re.compile(r"(.*?)(\d+)")
 
 
-def find_columns(table: StoreTable, asked: AskedRows) -> dict[str, str]:
+def find_columns(table: StoreTable, asked: ReadOptions) -> dict[str, str]:
     """The columns to read, by what they are: ``vector``, and ``text`` and ``id`` if there are any.
 
     Raises:
@@ -94,7 +94,7 @@ def _named(table: StoreTable, name: str | None, what: str) -> str:
     return "" if name is None else column_named(table, name)
 
 
-def _vector(table: StoreTable, asked: AskedRows) -> str:
+def _vector(table: StoreTable, asked: ReadOptions) -> str:
     fractions = [name for name, column in table.columns.items() if column.what == "vector"]
     candidates = fractions or [name for name, column in table.columns.items() if is_vector(column)]
     if len(candidates) > 1:
@@ -152,7 +152,7 @@ def _dimensions(name: str, column: StoreColumn) -> set[int]:
     """How many numbers its vectors may have, by the first one; none if it looks like no vectors."""
     first: Any = next(iter(column.some), None)
     try:
-        numbers, decode = decoder_of(name, column, AskedRows())
+        numbers, decode = decoder_of(name, column, ReadOptions())
     except SeveralFit:
         numbers, decode = "", None
     except EmbauditError:
@@ -167,7 +167,7 @@ def _may_be_anything(name: str, column: StoreColumn) -> bool:
     if column.what != "bytes" or column.numbers or not column.some:
         return False
     try:
-        return decoder_of(name, column, AskedRows())[0] in WHATEVER
+        return decoder_of(name, column, ReadOptions())[0] in WHATEVER
     except EmbauditError:
         return True
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from embaudit.corpora.openers import local_file, reading
 from embaudit.stores.nested import Record, table_of_records
-from embaudit.stores.place import AskedRows, StorePlace
+from embaudit.stores.place import ReadOptions, StorePlace
 from embaudit.stores.table import StoreKind, StoreTable
 from embaudit.stores.text_numbers import text_form
 from embaudit.words.errors import CorpusError
@@ -20,7 +20,7 @@ INSIDE = re.compile(r'"[^"]*"|\[[^\]]*\]|\{[^}]*\}')
 FRACTION = re.compile(r"[-+]?\d*\.\d+(?:[eE][-+]?\d+)?|[-+]?\d+[eE][-+]?\d+")
 
 
-def open_csv(place: StorePlace, asked: AskedRows) -> StoreTable:
+def open_csv(place: StorePlace, asked: ReadOptions) -> StoreTable:
     """The rows of a file; empty cells are nothing. If the first line names no columns, these have numbers."""
     source = local_file(place.path)
     csv.field_size_limit(sys.maxsize)

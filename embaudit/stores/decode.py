@@ -11,7 +11,7 @@ import numpy as np
 from embaudit.stores.byte_numbers import numbers_of_bytes, read_bytes
 from embaudit.stores.nested import listed
 from embaudit.stores.packed import form_of
-from embaudit.stores.place import AskedRows
+from embaudit.stores.place import ReadOptions
 from embaudit.stores.store import ByDimension
 from embaudit.stores.table import StoreColumn, Values
 from embaudit.stores.text_numbers import BYTES_OF, CUT, LISTS_OF, text_form
@@ -20,7 +20,7 @@ from embaudit.words.errors import CorpusError
 Decode = Callable[[Values], ByDimension]
 
 
-def decoder_of(name: str, column: StoreColumn, asked: AskedRows) -> tuple[str, Decode]:
+def decoder_of(name: str, column: StoreColumn, asked: ReadOptions) -> tuple[str, Decode]:
     """How the numbers of a column of vectors are stored, and what makes arrays of them.
 
     Raises:
@@ -49,7 +49,7 @@ def decoder_of(name: str, column: StoreColumn, asked: AskedRows) -> tuple[str, D
     return column.numbers or _number_type(column.type), by_dimension
 
 
-def _of_raw(raw: Sequence[bytes], name: str, asked: AskedRows, numbers: str) -> tuple[str, Decode]:
+def _of_raw(raw: Sequence[bytes], name: str, asked: ReadOptions, numbers: str) -> tuple[str, Decode]:
     """The same of bytes, which may say themselves what they are.
 
     Args:

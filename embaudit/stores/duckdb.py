@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from embaudit.stores.arrow_table import table_of_arrow
 from embaudit.stores.duckdb_search import search_of_table
-from embaudit.stores.place import AskedRows, StorePlace
+from embaudit.stores.place import ReadOptions, StorePlace
 from embaudit.stores.sql import SqlTable, is_query, quoted, source_of
 from embaudit.stores.table import BATCH_ROWS, StoreKind, StoreTable
 from embaudit.system.processors import threads_of_duckdb
@@ -35,7 +35,7 @@ def is_duckdb(place: StorePlace) -> bool:
     return place.suffix in SUFFIXES or place.head[where] == magic
 
 
-def open_duckdb(place: StorePlace, asked: AskedRows) -> StoreTable:
+def open_duckdb(place: StorePlace, asked: ReadOptions) -> StoreTable:
     """A table or view of a DuckDB file; opened read-only."""
     with _connected(place) as connection:
         found = connection.execute(TABLES).fetchall()

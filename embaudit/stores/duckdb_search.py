@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from embaudit.stores.search import Dial, Hits, OpenSearch, SearchedColumns, Settings, StoreSearch, Where
+from embaudit.stores.search import Hits, OpenSearch, SearchedColumns, SearchParameter, Settings, StoreSearch, Where
 from embaudit.stores.sql import quoted
 from embaudit.stores.store import Metric
 from embaudit.words.errors import UsageError
@@ -83,7 +83,7 @@ def search_of_table(
             find=find,
             metric=metric,
             is_exact=not index,
-            dials=(Dial(EF, DEFAULT_EF, max(min(rows, MOST_EF), DEFAULT_EF)),) if index else (),
+            dials=(SearchParameter(EF, DEFAULT_EF, max(min(rows, MOST_EF), DEFAULT_EF)),) if index else (),
             exact=EXACT if index else None,
             takes_where=True,
             notes=(note,) if note else (),

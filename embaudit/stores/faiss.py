@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from embaudit.stores.extras import needed
 from embaudit.stores.faiss_rows import FaissRows
 from embaudit.stores.faiss_search import open_search
-from embaudit.stores.place import AskedRows, StorePlace
+from embaudit.stores.place import ReadOptions, StorePlace
 from embaudit.stores.store import Metric
 from embaudit.stores.table import StoreColumn, StoreKind, StoreTable, Values
 from embaudit.words.errors import CorpusError, EmptyStore
@@ -25,7 +25,7 @@ def is_faiss(place: StorePlace) -> bool:
     return _has_header(place.head) or place.suffix == ".faiss"
 
 
-def open_faiss(place: StorePlace, asked: AskedRows) -> StoreTable:
+def open_faiss(place: StorePlace, asked: ReadOptions) -> StoreTable:
     """The rows of an index, with their ids."""
     if not _has_header(place.head):
         empty = "is empty" if not place.head else f"starts with {place.head[:4]!r}, not with the letters of an index"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from embaudit.stores.place import StorePlace
-from embaudit.stores.search import Dial, Hits, SearchedColumns, Settings, StoreSearch, Where
+from embaudit.stores.search import Hits, SearchedColumns, SearchParameter, Settings, StoreSearch, Where
 from embaudit.stores.store import Metric
 
 # By FAISS's name of a parameter: the attribute that holds it.
@@ -86,15 +86,15 @@ def _parts(faiss: Any, index: Any) -> list[Any]:
     return parts
 
 
-def _dials(parts: list[Any], rows: int) -> list[Dial]:
+def _dials(parts: list[Any], rows: int) -> list[SearchParameter]:
     dials = []
     for part in parts:
         if hasattr(part, "nprobe") and hasattr(part, "nlist"):
-            dials.append(Dial(NPROBE, int(part.nprobe), int(part.nlist)))
+            dials.append(SearchParameter(NPROBE, int(part.nprobe), int(part.nlist)))
         elif hasattr(part, "hnsw"):
-            dials.append(Dial(EF, int(part.hnsw.efSearch), max(rows, 1)))
+            dials.append(SearchParameter(EF, int(part.hnsw.efSearch), max(rows, 1)))
         elif hasattr(part, "k_factor"):
-            dials.append(Dial(FACTOR, int(part.k_factor), MOST_FACTOR))
+            dials.append(SearchParameter(FACTOR, int(part.k_factor), MOST_FACTOR))
     # What finds candidates comes before what ranks them again.
     return sorted(dials, key=lambda dial: dial.name == FACTOR)
 

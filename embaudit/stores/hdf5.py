@@ -7,14 +7,14 @@ from typing import Any
 from embaudit.stores.arrays import table_of_arrays
 from embaudit.stores.damage import reported
 from embaudit.stores.extras import needed
-from embaudit.stores.place import AskedRows, StorePlace
+from embaudit.stores.place import ReadOptions, StorePlace
 from embaudit.stores.table import StoreKind, StoreTable
 
 SUFFIXES = (".h5", ".hdf5")
 MAGIC = b"\x89HDF"
 
 
-def open_hdf5(place: StorePlace, asked: AskedRows) -> StoreTable:
+def open_hdf5(place: StorePlace, asked: ReadOptions) -> StoreTable:
     """The arrays of a file, by their paths with dots."""
     h5py = needed("h5py", "hdf5", place.shown)
     arrays: dict[str, Any] = {}

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from embaudit.stores.damage import FETCH, reported
-from embaudit.stores.place import AskedRows, StorePlace
+from embaudit.stores.place import ReadOptions, StorePlace
 from embaudit.stores.table import BATCH_ROWS, StoreColumn, StoreKind, StoreTable, Values
 from embaudit.words.errors import CorpusError
 
@@ -47,7 +47,7 @@ def _layout(place: StorePlace) -> tuple[int, int, int, int] | None:
     return (rows, size, vector, number) if fits else None
 
 
-def open_hnswlib(place: StorePlace, asked: AskedRows) -> StoreTable:
+def open_hnswlib(place: StorePlace, asked: ReadOptions) -> StoreTable:
     """Rows that were not deleted, by the numbers under which they were added; its texts are elsewhere (``--texts``)."""
     layout = _layout(place)
     if layout is None:

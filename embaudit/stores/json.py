@@ -8,7 +8,7 @@ from typing import Any
 from embaudit.corpora.openers import ByteSource, local_file, reading
 from embaudit.stores.byte_numbers import read_bytes
 from embaudit.stores.nested import Record, table_of_records
-from embaudit.stores.place import AskedRows, StorePlace
+from embaudit.stores.place import ReadOptions, StorePlace
 from embaudit.stores.table import StoreKind, StoreTable
 from embaudit.stores.text_numbers import BASE64, of_base64
 from embaudit.stores.written import of_json
@@ -24,7 +24,7 @@ def is_json(place: StorePlace) -> bool:
     return place.suffix in SUFFIXES
 
 
-def open_json(place: StorePlace, asked: AskedRows) -> StoreTable:
+def open_json(place: StorePlace, asked: ReadOptions) -> StoreTable:
     """The rows of a file: a line each, the items of a list, or those in the one object that it is."""
     source = local_file(place.path)
     with reading(source) as stream:

@@ -12,7 +12,7 @@ from embaudit.stores.arrow_table import table_of_arrow
 from embaudit.stores.extras import needed
 from embaudit.stores.lancedb_search import search_of_table
 from embaudit.stores.parts import part_meant
-from embaudit.stores.place import AskedRows, StorePlace
+from embaudit.stores.place import ReadOptions, StorePlace
 from embaudit.stores.store import Metric
 from embaudit.stores.table import BATCH_ROWS, StoreKind, StoreTable
 from embaudit.words.errors import CorpusError, EmbauditError, UsageError, one_line
@@ -28,7 +28,7 @@ ENVIRONMENT = {"LANCE_IO_THREADS": "2", "LANCE_CPU_THREADS": "1", "LANCE_INCLUDE
 FEW = 100
 
 
-def open_lance(place: StorePlace, asked: AskedRows) -> StoreTable:
+def open_lance(place: StorePlace, asked: ReadOptions) -> StoreTable:
     """A table of a LanceDB database, at its newest version."""
     keep_credentials(place.named)
     for name, value in ENVIRONMENT.items():

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from embaudit.stores.search import Dial, Hits, OpenSearch, SearchedColumns, Settings, StoreSearch, Where
+from embaudit.stores.search import Hits, OpenSearch, SearchedColumns, SearchParameter, Settings, StoreSearch, Where
 from embaudit.stores.store import Metric
 
 NPROBES, EF, REFINE = "nprobes", "ef", "refine_factor"
@@ -79,14 +79,14 @@ def search_of_table(
     return open_search
 
 
-def _dials(kind: str, lists: int, rows: int) -> list[Dial]:
+def _dials(kind: str, lists: int, rows: int) -> list[SearchParameter]:
     dials = []
     if lists > DEFAULT_NPROBES:
-        dials.append(Dial(NPROBES, DEFAULT_NPROBES, lists))
+        dials.append(SearchParameter(NPROBES, DEFAULT_NPROBES, lists))
     if "HNSW" in kind:
-        dials.append(Dial(EF, DEFAULT_EF, max(rows, DEFAULT_EF)))
+        dials.append(SearchParameter(EF, DEFAULT_EF, max(rows, DEFAULT_EF)))
     if kind.endswith(CODES):
-        dials.append(Dial(REFINE, DEFAULT_REFINE, MOST_REFINE))
+        dials.append(SearchParameter(REFINE, DEFAULT_REFINE, MOST_REFINE))
     return dials
 
 

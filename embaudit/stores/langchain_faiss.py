@@ -13,7 +13,7 @@ from embaudit.stores.langchain_search import search_of_documents
 from embaudit.stores.nested import at, column_of, flat, listed
 from embaudit.stores.parts import part_meant
 from embaudit.stores.pickles import OnlyThese, stand_ins
-from embaudit.stores.place import AskedRows, StorePlace
+from embaudit.stores.place import ReadOptions, StorePlace
 from embaudit.stores.table import LOOKED_AT, StoreKind, StoreTable, Values
 from embaudit.words.errors import CorpusError, one_line
 
@@ -30,7 +30,7 @@ CLASSES = (
 TEXT = "text"
 
 
-def open_folder(place: StorePlace, asked: AskedRows) -> StoreTable:
+def open_folder(place: StorePlace, asked: ReadOptions) -> StoreTable:
     """The rows of the index with their documents; ``--from NAME`` says which of several."""
     names = sorted(file.stem for file in place.path.glob("*.faiss") if file.with_suffix(".pkl").exists())
     default = "index" if "index" in names else None

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from embaudit.stores.search import Dial, Hits, OpenSearch, SearchedColumns, Settings, StoreSearch, Where
+from embaudit.stores.search import Hits, OpenSearch, SearchedColumns, SearchParameter, Settings, StoreSearch, Where
 from embaudit.words.errors import UsageError
 
 FETCH, DEFAULT_FETCH = "fetch_k", 20
@@ -38,7 +38,7 @@ def search_of_documents(
         return replace(
             own,
             find=find,
-            dials=(*own.dials, Dial(FETCH, DEFAULT_FETCH, max(rows, DEFAULT_FETCH))),
+            dials=(*own.dials, SearchParameter(FETCH, DEFAULT_FETCH, max(rows, DEFAULT_FETCH))),
             exact={**(own.exact or {}), FETCH: max(rows, DEFAULT_FETCH)} if can_be_exact else None,
             # With a filter, no index is.
             is_exact=False,

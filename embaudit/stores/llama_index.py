@@ -10,7 +10,7 @@ from typing import Any
 
 from embaudit.stores.damage import FETCH, reported
 from embaudit.stores.nested import table_of_records
-from embaudit.stores.place import AskedRows, StorePlace
+from embaudit.stores.place import ReadOptions, StorePlace
 from embaudit.stores.table import StoreKind, StoreTable
 from embaudit.words.errors import CorpusError, UsageError
 
@@ -20,7 +20,7 @@ DEFAULT = "default__vector_store.json"
 TEXT_TEMPLATE, METADATA_TEMPLATE, SEPARATOR = "{metadata_str}\n\n{content}", "{key}: {value}", "\n"
 
 
-def open_folder(place: StorePlace, asked: AskedRows) -> StoreTable:
+def open_folder(place: StorePlace, asked: ReadOptions) -> StoreTable:
     """A row for each vector; ``embedded`` is what LlamaIndex embedded of its node."""
     file = _vectors(place, asked)
     vectors = _object(file).get("embedding_dict")
@@ -97,7 +97,7 @@ def _content(data: Mapping[str, Any]) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def _vectors(place: StorePlace, asked: AskedRows) -> Path:
+def _vectors(place: StorePlace, asked: ReadOptions) -> Path:
     files = {file.name: file for file in sorted(place.path.glob(VECTORS))}
     if asked.part:
         found = [file for name, file in files.items() if asked.part in (name, name.partition("__")[0])]

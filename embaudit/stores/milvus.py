@@ -19,7 +19,7 @@ from embaudit.stores.extras import needed
 from embaudit.stores.milvus_search import METRICS, index_of, search_of_collection
 from embaudit.stores.nested import at, column_of, flat
 from embaudit.stores.parts import part_meant
-from embaudit.stores.place import AskedRows, StorePlace
+from embaudit.stores.place import ReadOptions, StorePlace
 from embaudit.stores.servers import address_of, counted, patiently, quiet, without_user
 from embaudit.stores.table import LOOKED_AT, StoreColumn, StoreKind, StoreTable, Values
 from embaudit.words.errors import CorpusError, EmbauditError, UsageError, one_line
@@ -48,7 +48,7 @@ def is_lite(place: StorePlace) -> bool:
     return place.holds("LOCK", "collections") and (place.holds(SCHEMA) or place.path.suffix == ENDING)
 
 
-def open_lite(place: StorePlace, asked: AskedRows) -> StoreTable:
+def open_lite(place: StorePlace, asked: ReadOptions) -> StoreTable:
     """A collection of a folder of Milvus Lite; ``DATABASE/COLLECTION`` of a database that is not the usual one."""
     library = _library(place.shown)
     needed("milvus_lite", "milvus", place.shown)
@@ -76,7 +76,7 @@ def open_lite(place: StorePlace, asked: AskedRows) -> StoreTable:
     return _table(f"{place.shown}, collection {part}", client, name, ask, is_pinned=True)
 
 
-def open_server(place: StorePlace, asked: AskedRows) -> StoreTable:
+def open_server(place: StorePlace, asked: ReadOptions) -> StoreTable:
     """A collection of a server, of the database at the end of the address; its token is in the environment."""
     address = address_of(place, "milvus")
     library = _library(place.shown)

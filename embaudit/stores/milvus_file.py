@@ -17,7 +17,7 @@ import numpy as np
 from embaudit.stores.copies import copied, read_only
 from embaudit.stores.nested import Record, table_of_records
 from embaudit.stores.parts import part_meant
-from embaudit.stores.place import AskedRows, StorePlace
+from embaudit.stores.place import ReadOptions, StorePlace
 from embaudit.stores.sql import quoted
 from embaudit.stores.sqlite import MAGIC
 from embaudit.stores.store import Metric
@@ -45,7 +45,7 @@ def is_milvus_file(place: StorePlace) -> bool:
         return META in file.read(START_BYTES)
 
 
-def open_file(place: StorePlace, asked: AskedRows) -> StoreTable:
+def open_file(place: StorePlace, asked: ReadOptions) -> StoreTable:
     """A collection of the file; read from a copy if another program has it open."""
     file = copied(place.path, ("-wal", "-journal"))
     with _connected(place, file) as connection:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from embaudit.stores.nested import at
-from embaudit.stores.search import Dial, Hits, OpenSearch, SearchedColumns, Settings, StoreSearch, Where
+from embaudit.stores.search import Hits, OpenSearch, SearchedColumns, SearchParameter, Settings, StoreSearch, Where
 from embaudit.stores.store import Metric
 from embaudit.words.errors import UsageError
 
@@ -98,19 +98,19 @@ def index_of(client: Any, name: str, vector: str, ask: Ask) -> Mapping[str, Any]
     return {}
 
 
-def _dial(kind: str, index: Mapping[str, Any], rows: int, defaults: Mapping[str, int]) -> Dial | None:
+def _dial(kind: str, index: Mapping[str, Any], rows: int, defaults: Mapping[str, int]) -> SearchParameter | None:
     if kind.startswith("HNSW"):
-        return Dial(EF, defaults[EF], max(rows, defaults[EF]))
+        return SearchParameter(EF, defaults[EF], max(rows, defaults[EF]))
     if kind.startswith("IVF") or kind == "SCANN":
         # Milvus Lite does not say how many lists there are, and takes more than that.
         lists = int(index.get("nlist") or min(rows, MOST_LISTS))
-        return Dial(NPROBE, min(defaults[NPROBE], lists), lists)
+        return SearchParameter(NPROBE, min(defaults[NPROBE], lists), lists)
     if kind == "DISKANN" and LIST in defaults:
-        return Dial(LIST, defaults[LIST], MOST_LISTS)
+        return SearchParameter(LIST, defaults[LIST], MOST_LISTS)
     return None
 
 
-def _params(dial: Dial | None, settings: Settings, k: int) -> dict[str, int]:
+def _params(dial: SearchParameter | None, settings: Settings, k: int) -> dict[str, int]:
     """What a query sets: nothing where it is what is in force anyway; no fewer candidates than results."""
     value = settings.get(dial.name) if dial is not None else None
     if dial is None or value is None or value == dial.present:

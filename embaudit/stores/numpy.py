@@ -9,7 +9,7 @@ import numpy as np
 
 from embaudit.stores.arrays import table_of_arrays
 from embaudit.stores.damage import FETCH, reported
-from embaudit.stores.place import AskedRows, StorePlace
+from embaudit.stores.place import ReadOptions, StorePlace
 from embaudit.stores.table import StoreKind, StoreTable
 from embaudit.words.errors import CorpusError, UsageError
 
@@ -36,7 +36,7 @@ class _Slices:
         return np.fromfile(self._file, self.dtype, (end - start) * width, offset=offset).reshape(-1, width)
 
 
-def open_npy(place: StorePlace, asked: AskedRows) -> StoreTable:
+def open_npy(place: StorePlace, asked: ReadOptions) -> StoreTable:
     """A matrix; its texts are in a file beside it (``--texts``)."""
     with reported(place.shown):
         try:
@@ -53,7 +53,7 @@ def open_npy(place: StorePlace, asked: AskedRows) -> StoreTable:
     return table_of_arrays(place.shown, {place.path.name: matrix}, vector=place.path.name)
 
 
-def open_npz(place: StorePlace, asked: AskedRows) -> StoreTable:
+def open_npz(place: StorePlace, asked: ReadOptions) -> StoreTable:
     """The arrays of one length: a matrix, and texts and ids if they are arrays of text."""
     arrays: dict[str, Any] = {}
     with reported(place.shown):

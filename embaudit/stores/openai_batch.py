@@ -8,13 +8,13 @@ from typing import Any
 from embaudit.corpora.openers import local_file
 from embaudit.stores.json import SUFFIXES, lines_of
 from embaudit.stores.nested import Record, at, table_of_records
-from embaudit.stores.place import AskedRows, StorePlace
+from embaudit.stores.place import ReadOptions, StorePlace
 from embaudit.stores.table import StoreKind, StoreTable
 
 ID, START_BYTES = "custom_id", 1_024
 
 
-def open_answers(place: StorePlace, asked: AskedRows) -> StoreTable:
+def open_answers(place: StorePlace, asked: ReadOptions) -> StoreTable:
     """A row for each input of each request; a request that failed is a row without a vector."""
 
     def rows() -> Iterator[Record]:
@@ -25,7 +25,7 @@ def open_answers(place: StorePlace, asked: AskedRows) -> StoreTable:
     return table_of_records(place.shown, rows, vector="vector", id=ID)
 
 
-def open_requests(place: StorePlace, asked: AskedRows) -> StoreTable:
+def open_requests(place: StorePlace, asked: ReadOptions) -> StoreTable:
     """A row for each text of each request, for ``--texts``; ids of tokens are no text."""
 
     def rows() -> Iterator[Record]:

@@ -12,7 +12,7 @@ from embaudit.stores.copies import changed, signature
 from embaudit.stores.decode import Decode, decoder_of
 from embaudit.stores.kinds import kind_of
 from embaudit.stores.nested import listed, with_json
-from embaudit.stores.place import DRAWN, AskedRows, StorePlace
+from embaudit.stores.place import DRAWN, ReadOptions, StorePlace
 from embaudit.stores.search import SearchedColumns, StoreSearch, typed
 from embaudit.stores.store import RowBatch, Store
 from embaudit.stores.table import LOOKED_AT, StoreTable, Values
@@ -23,11 +23,11 @@ from embaudit.stores.written import with_single
 from embaudit.words.errors import CorpusError, UsageError
 from embaudit.words.shown import cut
 
-NOTHING = AskedRows()
+NOTHING = ReadOptions()
 SHOWN = 60
 
 
-def open_store(named: str | Path, asked: AskedRows = NOTHING) -> Store:
+def open_store(named: str | Path, asked: ReadOptions = NOTHING) -> Store:
     """Open stored vectors, wherever they are kept.
 
     Args:
@@ -52,7 +52,7 @@ def open_store(named: str | Path, asked: AskedRows = NOTHING) -> Store:
     return store_of(table, asked, kind.name)
 
 
-def store_of(table: StoreTable, asked: AskedRows, kind: str = "") -> Store:
+def store_of(table: StoreTable, asked: ReadOptions, kind: str = "") -> Store:
     """The store that a table is, by the columns that were found or named."""
     table = with_spread(with_single(with_json(table)))
     if asked.texts is not None:

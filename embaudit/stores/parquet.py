@@ -10,7 +10,7 @@ from embaudit.stores.arrow_table import table_of_arrow
 from embaudit.stores.columns import listed
 from embaudit.stores.damage import reported
 from embaudit.stores.drawn import drawn_groups
-from embaudit.stores.place import AskedRows, StorePlace
+from embaudit.stores.place import ReadOptions, StorePlace
 from embaudit.stores.table import BATCH_ROWS, StoreColumn, StoreKind, StoreTable
 from embaudit.words.errors import CorpusError
 
@@ -41,7 +41,7 @@ def is_parquet(place: StorePlace) -> bool:
     return place.suffix in SUFFIXES or place.head.startswith(MAGIC)
 
 
-def open_parquet(place: StorePlace, asked: AskedRows) -> StoreTable:
+def open_parquet(place: StorePlace, asked: ReadOptions) -> StoreTable:
     """The rows of a Parquet file, or of a folder of them in the order of their names."""
     files = [place.path]
     if place.is_folder:

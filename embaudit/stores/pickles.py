@@ -9,7 +9,7 @@ from typing import Any
 
 from embaudit.stores.arrays import table_of_object
 from embaudit.stores.damage import FETCH, reported
-from embaudit.stores.place import AskedRows, StorePlace
+from embaudit.stores.place import ReadOptions, StorePlace
 from embaudit.stores.table import StoreKind, StoreTable
 from embaudit.words.errors import CorpusError, UsageError
 
@@ -40,7 +40,7 @@ class OnlyThese(pickle.Unpickler):
         raise pickle.UnpicklingError("it refers to something outside")
 
 
-class Kept:
+class InertObject:
     """Stands in for a class of another package: keeps its state and does nothing."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -54,10 +54,10 @@ class Kept:
 
 def stand_ins(names: Collection[str]) -> dict[str, type]:
     """A class of its own for each name, so that what was pickled can be told apart."""
-    return {name: type(name.rpartition(".")[2], (Kept,), {}) for name in names}
+    return {name: type(name.rpartition(".")[2], (InertObject,), {}) for name in names}
 
 
-def open_pickle(place: StorePlace, asked: AskedRows) -> StoreTable:
+def open_pickle(place: StorePlace, asked: ReadOptions) -> StoreTable:
     """What a program pickled, if ``--allow-pickle`` says that it is trusted."""
     if not asked.allow_pickle:
         raise UsageError(

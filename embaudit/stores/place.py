@@ -75,7 +75,7 @@ class StorePlace:
 
 
 @dataclass(frozen=True)
-class AskedRows:
+class ReadOptions:
     """What a user said about how vectors are to be read; None for what is to be found.
 
     Attributes:

@@ -11,7 +11,7 @@ from typing import Any
 
 from embaudit.stores.extras import needed
 from embaudit.stores.nested import column_of
-from embaudit.stores.place import AskedRows, StorePlace
+from embaudit.stores.place import ReadOptions, StorePlace
 from embaudit.stores.postgres_search import search_of_table
 from embaudit.stores.sql import SqlTable, is_query, quoted, source_of
 from embaudit.stores.store import Metric
@@ -41,7 +41,7 @@ SET LOCAL synchronize_seqscans = off; SET LOCAL max_parallel_workers_per_gather 
 """
 
 
-def open_postgres(place: StorePlace, asked: AskedRows) -> StoreTable:
+def open_postgres(place: StorePlace, asked: ReadOptions) -> StoreTable:
     """A table or view of a database, or what a query gives."""
     keep_credentials(place.named)
     psycopg = needed("psycopg", "postgres", place.shown)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from embaudit.stores.search import Dial, Hits, OpenSearch, SearchedColumns, Settings, StoreSearch, Where
+from embaudit.stores.search import Hits, OpenSearch, SearchedColumns, SearchParameter, Settings, StoreSearch, Where
 from embaudit.stores.sql import quoted
 from embaudit.stores.store import Metric
 from embaudit.words.errors import UsageError
@@ -183,17 +183,17 @@ def _setting(connection: Any, name: str) -> str | None:
     return connection.execute("SELECT current_setting(%s, true)", [name]).fetchone()[0]
 
 
-def _dials(index: VectorIndex, now: Mapping[str, str]) -> list[Dial]:
+def _dials(index: VectorIndex, now: Mapping[str, str]) -> list[SearchParameter]:
     dials = []
     for name, value in now.items():
         if value == "None":
             continue
         if name.endswith("iterative_scan"):
-            dials.append(Dial(name, SCANS.index(value), max(1, SCANS.index(value))))
+            dials.append(SearchParameter(name, SCANS.index(value), max(1, SCANS.index(value))))
         elif name == "ivfflat.probes":
-            dials.append(Dial(name, int(value), max(int(index.options.get("lists", 100)), int(value))))
+            dials.append(SearchParameter(name, int(value), max(int(index.options.get("lists", 100)), int(value))))
         else:
-            dials.append(Dial(name, int(value), MOST_EF))
+            dials.append(SearchParameter(name, int(value), MOST_EF))
     return dials
 
 

@@ -25,7 +25,7 @@ from embaudit.stores.extras import needed
 from embaudit.stores.nested import Record, at, table_of_records
 from embaudit.stores.parts import part_meant
 from embaudit.stores.pickles import OnlyThese, stand_ins
-from embaudit.stores.place import AskedRows, StorePlace
+from embaudit.stores.place import ReadOptions, StorePlace
 from embaudit.stores.qdrant_search import search_of_client, search_of_rows
 from embaudit.stores.servers import address_of, answers, counted, patiently, quiet, without_user
 from embaudit.stores.store import Metric
@@ -52,7 +52,7 @@ def _classes() -> dict[str, type]:
     return stand_ins([POINT, SPARSE]) | {f"datetime.{name}": getattr(datetime, name) for name in dates}
 
 
-def open_folder(place: StorePlace, asked: AskedRows) -> StoreTable:
+def open_folder(place: StorePlace, asked: ReadOptions) -> StoreTable:
     """A collection of a folder that Qdrant's client wrote (``QdrantClient(path=FOLDER)``)."""
     try:
         meta = json.loads((place.path / META).read_text(encoding="utf-8"))
@@ -192,7 +192,7 @@ def _unreadable(place: StorePlace, why: str) -> CorpusError:
     )
 
 
-def open_server(place: StorePlace, asked: AskedRows) -> StoreTable:
+def open_server(place: StorePlace, asked: ReadOptions) -> StoreTable:
     """A collection of a server; its key is read from the environment."""
     address = address_of(place, "qdrant")
     with quiet("qdrant_client", "httpx", "httpcore"):
@@ -215,7 +215,7 @@ def _asked(place: StorePlace, call: Callable[..., Any], /, *args: Any, **given: 
         return patiently(partial(call, *args, **given), place.shown, KEY)
 
 
-def table_of_client(client: Any, place: StorePlace, asked: AskedRows) -> StoreTable:
+def table_of_client(client: Any, place: StorePlace, asked: ReadOptions) -> StoreTable:
     """A collection that a connected client reads, by scrolling."""
 
     ask = partial(_asked, place)

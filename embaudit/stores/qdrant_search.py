@@ -9,7 +9,7 @@ import numpy as np
 
 from embaudit.stores.extras import needed
 from embaudit.stores.nested import Record, at, batched
-from embaudit.stores.search import Dial, Hits, OpenSearch, SearchedColumns, Settings, StoreSearch, Where
+from embaudit.stores.search import Hits, OpenSearch, SearchedColumns, SearchParameter, Settings, StoreSearch, Where
 from embaudit.stores.servers import quiet
 from embaudit.stores.store import Metric
 from embaudit.words.errors import CorpusError, UsageError
@@ -40,7 +40,7 @@ def search_of_client(
             index=f"HNSW, m {hnsw.get('m', 16)}, ef_construct {present}",
             find=_find(client, name, own, ask),
             metric=sizes[columns.vector][1],
-            dials=(Dial(EF, present, max(rows, present)),),
+            dials=(SearchParameter(EF, present, max(rows, present)),),
             exact=EXACT,
             takes_where=True,
             notes=("Its vectors are quantized; rescoring and oversampling were left at their defaults.",)

@@ -14,7 +14,7 @@ from embaudit.corpora.hub import locate
 from embaudit.corpora.hub_reference import HUB, HubRef
 from embaudit.stores.copies import changed
 from embaudit.stores.parquet import SUFFIXES, ParquetPart, table_of_parts
-from embaudit.stores.place import AskedRows, StorePlace
+from embaudit.stores.place import ReadOptions, StorePlace
 from embaudit.stores.table import StoreKind, StoreTable, Values
 from embaudit.words.errors import CorpusError, EmbauditError, UsageError, one_line
 from embaudit.words.masking import keep_credentials
@@ -48,7 +48,7 @@ def is_remote_parquet(place: StorePlace) -> bool:
         return bool(_files(place)[1])
 
 
-def open_remote(place: StorePlace, asked: AskedRows) -> StoreTable:
+def open_remote(place: StorePlace, asked: ReadOptions) -> StoreTable:
     """The rows of a file, of a folder's files in the order of their names, or of those that a pattern names."""
     keep_credentials(place.named)
     with _explained(place):
@@ -121,7 +121,7 @@ def _explained(place: StorePlace) -> Iterator[None]:
         ) from error
 
 
-def open_hub(place: StorePlace, asked: AskedRows) -> StoreTable:
+def open_hub(place: StorePlace, asked: ReadOptions) -> StoreTable:
     """The rows of a data set at the commit that its revision is now; its files are kept in the hub's cache."""
     from embaudit.stores.kinds import kind_of
 

@@ -18,7 +18,7 @@ Where: TypeAlias = Sequence[tuple[str, object]]
 
 
 @dataclass(frozen=True)
-class Dial:
+class SearchParameter:
     """A setting of a query by which a search looks at more rows, and takes longer.
 
     Attributes:
@@ -81,7 +81,7 @@ class StoreSearch:
     find: Find
     metric: Metric
     is_exact: bool = False
-    dials: tuple[Dial, ...] = ()
+    dials: tuple[SearchParameter, ...] = ()
     exact: Settings | None = None
     takes_where: bool = False
     notes: tuple[str, ...] = ()

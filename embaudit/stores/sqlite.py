@@ -14,7 +14,7 @@ from embaudit.stores.columns import IDS, is_vector
 from embaudit.stores.copies import copied, read_only
 from embaudit.stores.extras import needed
 from embaudit.stores.nested import batched, column_of
-from embaudit.stores.place import AskedRows, StorePlace
+from embaudit.stores.place import ReadOptions, StorePlace
 from embaudit.stores.sql import SqlTable, is_query, quoted, source_of
 from embaudit.stores.store import Metric
 from embaudit.stores.table import BATCH_ROWS, LOOKED_AT, StoreColumn, StoreKind, StoreTable, Values
@@ -30,7 +30,7 @@ METRICS: Mapping[str, Metric] = {"": "l2", "l2": "l2", "cosine": "cosine"}
 ROWID = "rowid"
 
 
-def open_sqlite(place: StorePlace, asked: AskedRows) -> StoreTable:
+def open_sqlite(place: StorePlace, asked: ReadOptions) -> StoreTable:
     """A table of a SQLite file; read from the file as it is, or from a copy if another program has it open."""
     file = copied(place.path, ("-wal", "-journal"))
     with _connected(place, file) as connection:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from embaudit.stores.drawn import DrawnGroups
-from embaudit.stores.place import AskedRows, StorePlace
+from embaudit.stores.place import ReadOptions, StorePlace
 from embaudit.stores.store import Metric, Rounded
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class StoreKind:
 
     name: str
     recognises: Callable[[StorePlace], bool]
-    open: Callable[[StorePlace, AskedRows], StoreTable]
+    open: Callable[[StorePlace, ReadOptions], StoreTable]
     looks: str
     tried: str
     extra: str = ""

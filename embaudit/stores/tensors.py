@@ -7,14 +7,14 @@ from typing import Any
 
 from embaudit.stores.arrays import table_of_arrays, table_of_object
 from embaudit.stores.damage import FETCH, reported
-from embaudit.stores.place import AskedRows, StorePlace
+from embaudit.stores.place import ReadOptions, StorePlace
 from embaudit.stores.table import StoreKind, StoreTable
 from embaudit.words.errors import CorpusError, UsageError, one_line
 
 TORCH = (".pt", ".pth")
 
 
-def open_safetensors(place: StorePlace, asked: AskedRows) -> StoreTable:
+def open_safetensors(place: StorePlace, asked: ReadOptions) -> StoreTable:
     """The tensors of one length; texts are in a file beside them (``--texts``)."""
     from safetensors import SafetensorError, safe_open
 
@@ -27,7 +27,7 @@ def open_safetensors(place: StorePlace, asked: AskedRows) -> StoreTable:
     return table_of_arrays(place.shown, tensors)
 
 
-def open_torch(place: StorePlace, asked: AskedRows) -> StoreTable:
+def open_torch(place: StorePlace, asked: ReadOptions) -> StoreTable:
     """A tensor, or tensors and lists by name; nothing else is unpickled."""
     import torch
 

@@ -12,7 +12,7 @@ from embaudit.corpora.openers import local_file, reading
 from embaudit.stores.columns import IDS, TEXTS
 from embaudit.stores.kinds import kind_of
 from embaudit.stores.nested import listed
-from embaudit.stores.place import AskedRows, StorePlace
+from embaudit.stores.place import ReadOptions, StorePlace
 from embaudit.stores.table import StoreColumn, StoreTable, Values
 from embaudit.words.errors import CorpusError, UsageError
 
@@ -82,7 +82,7 @@ def _columns_of(file: Path) -> tuple[StoreTable | None, str]:
     kind = kind_of(place)
     if kind is None:
         return None, ""
-    table = kind.open(place, AskedRows())
+    table = kind.open(place, ReadOptions())
     ids = [name for name in table.columns if name.rpartition(".")[2].strip().lower() in IDS]
     return table, min(ids, key=lambda name: name.count("."), default="")
 

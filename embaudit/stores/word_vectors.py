@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from embaudit.corpora.openers import local_file, reading
 from embaudit.stores.nested import Record, table_of_records
-from embaudit.stores.place import AskedRows, StorePlace
+from embaudit.stores.place import ReadOptions, StorePlace
 from embaudit.stores.table import StoreKind, StoreTable
 from embaudit.words.errors import CorpusError
 
@@ -43,7 +43,7 @@ def _is_number(text: str) -> bool:
     return bool(text) and text.replace(".", "", 1).lstrip("+-").isdecimal()
 
 
-def open_words(place: StorePlace, asked: AskedRows) -> StoreTable:
+def open_words(place: StorePlace, asked: ReadOptions) -> StoreTable:
     """A row for each word; a word may have spaces in it."""
     dimension, has_header = _shape(place) or (0, False)
 

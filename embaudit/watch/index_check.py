@@ -23,9 +23,9 @@ from embaudit.stores.place import SeveralFit
 from embaudit.stores.store import Store
 from embaudit.system.keys import content_key
 from embaudit.warehouse.tables.index_check import CheckVerdict
-from embaudit.watch.index_function import HeldAgainst, open_held
+from embaudit.watch.index_function import WatchedEmbedder, open_held
 from embaudit.watch.index_golden import ask_golden, said_of_golden
-from embaudit.watch.index_look import IndexNow, LookedAt
+from embaudit.watch.index_look import IndexInspection, IndexNow
 from embaudit.watch.index_open import OpenRows
 from embaudit.watch.index_rows import OLD, RowMarks, SeenRows, marks_of, what_is_new
 from embaudit.watch.index_said import said_of_another, said_of_failure, said_of_look, what_to_do, whose
@@ -161,7 +161,7 @@ class IndexLook:
 
     def _facts(
         self,
-        held: HeldAgainst,
+        held: WatchedEmbedder,
         seen: tuple[SeenIndex, SeenRows] | None,
         before: OpenRows | None,
         key: str,
@@ -287,7 +287,7 @@ def _as_before(before: OpenRows | None) -> dict[str, Any]:
     )
 
 
-def _opened(entry: IndexEntry, held: HeldAgainst) -> Store:
+def _opened(entry: IndexEntry, held: WatchedEmbedder) -> Store:
     try:
         return open_store(entry.store, entry.asked_rows)
     except SeveralFit:
@@ -307,7 +307,7 @@ def _any(chosen: np.ndarray, marks: RowMarks) -> bool:
     return bool(chosen.any()) or not len(marks)
 
 
-def _figures(what: str, looked: LookedAt | None) -> dict[str, Any]:
+def _figures(what: str, looked: IndexInspection | None) -> dict[str, Any]:
     if looked is None:
         return {f"{what}_encoded": 0, f"{what}_foreign": 0}
     value, low, high = looked.share or (None, None, None)
@@ -320,7 +320,7 @@ def _figures(what: str, looked: LookedAt | None) -> dict[str, Any]:
     }
 
 
-def _alone(looked: LookedAt | None, marks: RowMarks, chosen: np.ndarray, dimension: int) -> dict[str, Any]:
+def _alone(looked: IndexInspection | None, marks: RowMarks, chosen: np.ndarray, dimension: int) -> dict[str, Any]:
     """What the vectors of new rows are by themselves; of all, in a first look."""
     dimensions = marks.dimensions[chosen]
     return {

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from embaudit.embedders.function import EmbeddingFunction
-from embaudit.embedders.opened import AskedAs, is_checkpoint, is_endpoint, open_function
+from embaudit.embedders.opened import CallOptions, is_checkpoint, is_endpoint, open_function
 from embaudit.questions.passport.file import read_passport
 from embaudit.questions.passport.passport import Passport
 from embaudit.questions.passport.verify import verify_with
@@ -18,7 +18,7 @@ PASSPORT_FILE = ".json"
 
 
 @dataclass(frozen=True)
-class InForce:
+class ActivePassport:
     """A passport, and whether the function is still its own.
 
     Attributes:
@@ -32,7 +32,7 @@ class InForce:
 
 
 @dataclass(frozen=True)
-class HeldAgainst:
+class WatchedEmbedder:
     """A function as an entry of a watch list names it.
 
     Attributes:
@@ -43,10 +43,10 @@ class HeldAgainst:
     name: str
     function: EmbeddingFunction
     load: Callable[[str], EmbeddingFunction]
-    passport: InForce | None = None
+    passport: ActivePassport | None = None
 
 
-def open_held(entry: IndexEntry, reports: Path) -> HeldAgainst:
+def open_held(entry: IndexEntry, reports: Path) -> WatchedEmbedder:
     """Open an entry's function.
 
     A checkpoint is its passport's by the id of its content. Whatever is asked has to give the passport's vectors: what
@@ -71,12 +71,12 @@ def open_held(entry: IndexEntry, reports: Path) -> HeldAgainst:
             max_length=options.max_length or said.max_length,
             prompts=replace(options.prompts, text=prompt),
         )
-    asked = AskedAs() if is_checkpoint(name) else AskedAs(entry.api, entry.model)
+    asked = CallOptions() if is_checkpoint(name) else CallOptions(entry.api, entry.model)
 
     def load(other: str) -> EmbeddingFunction:
         if other.startswith("dtype:"):
             return open_function(name, replace(options, dtype=other.removeprefix("dtype:")), asked)
-        return open_function(other, options, asked if is_endpoint(other) else AskedAs())
+        return open_function(other, options, asked if is_endpoint(other) else CallOptions())
 
     function = open_function(name, options, asked)
     if path is None:
@@ -86,12 +86,12 @@ def open_held(entry: IndexEntry, reports: Path) -> HeldAgainst:
             else passport_of_endpoint(name, entry.api, entry.model, reports)
         )
         passport = read_passport(path) if path.is_file() else None
-    held = HeldAgainst(name, function, load)
+    held = WatchedEmbedder(name, function, load)
     return held if passport is None else replace(held, passport=_in_force(passport, path, function))
 
 
-def _in_force(passport: Passport, path: Path, function: EmbeddingFunction) -> InForce:
-    found = InForce(path, id_of_passport(passport))
+def _in_force(passport: Passport, path: Path, function: EmbeddingFunction) -> ActivePassport:
+    found = ActivePassport(path, id_of_passport(passport))
     if function.checkpoint is not None and function.identity == passport.checkpoint.id:
         return found
     report = verify_with(passport, function)

@@ -11,7 +11,7 @@ import numpy as np
 from embaudit.declared.finding import Finding
 from embaudit.stores.opened import embedding
 from embaudit.stores.store import Store
-from embaudit.watch.index_function import HeldAgainst
+from embaudit.watch.index_function import WatchedEmbedder
 from embaudit.watch.index_rows import ROW_NUMBER, RowMarks, only
 from embaudit.watch.index_seen import KnownRow
 from embaudit.words.shown import cut, visible
@@ -39,7 +39,7 @@ BY_ROW = {
 
 
 @dataclass(frozen=True)
-class LookedAt:
+class IndexInspection:
     """What came of looking at some rows.
 
     Attributes:
@@ -92,14 +92,14 @@ class IndexNow:
 
     store: Store
     marks: RowMarks
-    held: HeldAgainst
+    held: WatchedEmbedder
     dimension: int
     rows: int
     also: Sequence[str]
     seed: int
     role: TextKind | None = None
 
-    def look(self, chosen: np.ndarray, what: str) -> LookedAt:
+    def look(self, chosen: np.ndarray, what: str) -> IndexInspection:
         """Look at the chosen rows.
 
         Args:
@@ -135,7 +135,7 @@ class IndexNow:
         for name, rows in bad.items():
             count = len(numbers[name])
             said[name] = _foreign(report, rows, what) if name == FOREIGN else said_by_row(name, rows, what, count=count)
-        return LookedAt(int(chosen.sum()), report, said, bad)
+        return IndexInspection(int(chosen.sum()), report, said, bad)
 
     def _odd(self, report: StoredReport, chosen: np.ndarray) -> dict[str, np.ndarray]:
         """Of what is wrong with vectors alone, the numbers of the rows among those that are looked at."""
@@ -147,7 +147,7 @@ class IndexNow:
             ANOTHER_DIMENSION: np.flatnonzero((dimensions > 0) & (dimensions != self.dimension)),
         }
 
-    def as_embedded(self, old: LookedAt) -> IndexNow:
+    def as_embedded(self, old: IndexInspection) -> IndexNow:
         """The same, read by what was embedded, and as what, if that was found where most old rows were looked at."""
         found, template, store = old.report.embedded, old.report.index.template, self.store
         if found is not None and template is not None and store.template is None and ROW_NUMBER not in template.fields:

@@ -7,7 +7,7 @@ from datetime import datetime
 
 import numpy as np
 
-from embaudit.watch.index_look import FOREIGN, MOST_KNOWN, IndexNow, LookedAt, said_by_row
+from embaudit.watch.index_look import FOREIGN, MOST_KNOWN, IndexInspection, IndexNow, said_by_row
 from embaudit.watch.index_rows import OLD, WhatIsNew
 from embaudit.watch.index_seen import MOST_GROUPS, KnownRow, OpenGroup
 
@@ -90,7 +90,7 @@ class OpenRows:
         self.groups = kept
         return groups
 
-    def judge_old(self, looked: LookedAt | None, hashes: np.ndarray, key: str, now: datetime) -> None:
+    def judge_old(self, looked: IndexInspection | None, hashes: np.ndarray, key: str, now: datetime) -> None:
         """What was found in the rows that are in no night's group."""
         old = self.groups[0]
         was_open = bool(old.said)
@@ -107,7 +107,7 @@ class OpenRows:
             old.night, old.came = now, looked.rows
         old.keys = {name: old.keys[name] for name in old.said}
 
-    def add(self, came: LookedAt, is_new: np.ndarray, groups: np.ndarray, key: str, now: datetime) -> np.ndarray:
+    def add(self, came: IndexInspection, is_new: np.ndarray, groups: np.ndarray, key: str, now: datetime) -> np.ndarray:
         """Tonight's rows, if something was found in them; returns (n,) in which night's rows each row is."""
         if not came.said:
             return groups
@@ -118,7 +118,7 @@ class OpenRows:
         return np.where(is_new, number, groups).astype(np.uint16)
 
 
-def _judge(group: OpenGroup, looked: LookedAt | None, hashes: np.ndarray, key: str) -> None:
+def _judge(group: OpenGroup, looked: IndexInspection | None, hashes: np.ndarray, key: str) -> None:
     """What is still wrong with a group: what was found tonight, and the rows that are known and unchanged.
 
     Args:

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from shlex import quote
 
-from embaudit.watch.index_function import InForce
-from embaudit.watch.index_look import LookedAt
+from embaudit.watch.index_function import ActivePassport
+from embaudit.watch.index_look import IndexInspection
 from embaudit.watch.index_rows import WhatIsNew
 from embaudit.watch.index_whole import EMPTY, GONE, ROWS_LOST, UNREAD
 from embaudit.watch.watch_list import IndexEntry
@@ -28,8 +28,8 @@ Problem = Mapping[str, str]
 
 def said_of_look(
     new: WhatIsNew,
-    old: LookedAt | None,
-    came: LookedAt | None,
+    old: IndexInspection | None,
+    came: IndexInspection | None,
     problems: Sequence[Problem],
     key: str,
     since: datetime | None,
@@ -52,7 +52,7 @@ def said_of_look(
     return " ".join(part for part in (*parts, *rest) if part)
 
 
-def whose(old: LookedAt | None, came: LookedAt | None, *, is_first: bool = False) -> str:
+def whose(old: IndexInspection | None, came: IndexInspection | None, *, is_first: bool = False) -> str:
     """Whose the rows are in which nothing was found."""
     each = ((came, "new rows"), (old, "rows" if is_first else "old rows"))
     return " ".join(_whose(looked, what) for looked, what in each if looked is not None)
@@ -65,7 +65,7 @@ def said_of_failure(error: EmbauditError, problems: Sequence[Problem], since: da
     return " ".join(part for part in parts if part)
 
 
-def said_of_another(passport: InForce, entry: IndexEntry, problems: Sequence[Problem]) -> str:
+def said_of_another(passport: ActivePassport, entry: IndexEntry, problems: Sequence[Problem]) -> str:
     """The function is not what it was: nothing is said of rows."""
     function = masked(entry.function)
     parts = [
@@ -101,7 +101,7 @@ def _what_came(new: WhatIsNew, since: datetime | None) -> str:
     return f"Rows since {_time(since)}: {', '.join(told)}." if told else f"No row is new since {_time(since)}."
 
 
-def _whose(looked: LookedAt, what: str) -> str:
+def _whose(looked: IndexInspection, what: str) -> str:
     """What is said of rows in which nothing was found."""
     share = looked.share
     if share is None:

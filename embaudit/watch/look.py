@@ -34,7 +34,7 @@ class Source(BaseModel):
     settings: AuditSettings
 
 
-class Looked(BaseModel):
+class SourceState(BaseModel):
     """The result of looking at a source.
 
     Attributes:
@@ -59,7 +59,7 @@ class Looked(BaseModel):
         return self.status is None
 
 
-def named_sources(watch_list: WatchList) -> tuple[list[Source], list[Looked]]:
+def named_sources(watch_list: WatchList) -> tuple[list[Source], list[SourceState]]:
     """The repositories and folders of a list, and findings for folders that could not be listed; no organisations."""
     found = [
         Source(kind="hub", name=entry.source, place=entry.name, branch=entry.revision, settings=entry.settings)
@@ -82,7 +82,7 @@ def named_sources(watch_list: WatchList) -> tuple[list[Source], list[Looked]]:
 
 def every_source(
     watch_list: WatchList, models_of: Callable[[OrganisationEntry], list[str]]
-) -> tuple[list[Source], list[Looked]]:
+) -> tuple[list[Source], list[SourceState]]:
     """Every source of a list, once per settings, and findings for entries that could not be listed.
 
     Args:
@@ -122,7 +122,7 @@ def look(
     commit_of: Callable[[str, str | None], str] = current_commit,
     content_of: Callable[[Source, str], str] | None = None,
     again: bool = False,
-) -> Looked:
+) -> SourceState:
     """What is there now for a source, and whether it needs an audit. Errors become findings, too.
 
     Args:
@@ -142,7 +142,7 @@ def look(
         if seen is not None and seen.status in DONE and not again:
             return known_finding(source, seen)
         if content_of is None:
-            return Looked(source=source, revision=revision, is_new=seen is None, reference=reference)
+            return SourceState(source=source, revision=revision, is_new=seen is None, reference=reference)
         return judged(source, revision, content_of(source, reference), reference, history, again=again)
     except HubUnreachable as error:
         return failed_finding(source, error, "unreachable", revision)
@@ -158,7 +158,7 @@ def look(
 
 def judged(
     source: Source, revision: str, checkpoint_id: str, reference: str, history: History, *, again: bool = False
-) -> Looked:
+) -> SourceState:
     """The finding for a revision with known content: seen, unchanged, audited elsewhere, or to be audited."""
     key = source.settings.key
     seen = history.find(source.name, revision, key)
@@ -169,24 +169,24 @@ def judged(
         "is_new": seen is None,
     }
     if again:
-        return Looked(**facts, reference=reference)
+        return SourceState(**facts, reference=reference)
     if seen is not None and seen.status in DONE:
         return known_finding(source, seen)
     before = history.newest(source.name, key)
     if before is not None and before.checkpoint_id == checkpoint_id:
         reason = f"the same content as {before.revision}"
-        return Looked(**facts, status="unchanged", audit_id=before.audit_id, reason=reason)
+        return SourceState(**facts, status="unchanged", audit_id=before.audit_id, reason=reason)
     known = history.by_content(checkpoint_id, key)
     if known is not None:
         reason = f"audited before, as {known.source} {known.revision}"
-        return Looked(**facts, status="known", audit_id=known.audit_id, reason=reason)
+        return SourceState(**facts, status="known", audit_id=known.audit_id, reason=reason)
     baseline = BASELINE if history.has_other_settings(source.name, key) else None
-    return Looked(**facts, reference=reference, reason=baseline)
+    return SourceState(**facts, reference=reference, reason=baseline)
 
 
-def known_finding(source: Source, row: WatchedRevision) -> Looked:
+def known_finding(source: Source, row: WatchedRevision) -> SourceState:
     """The finding for a revision that was dealt with before."""
-    return Looked(
+    return SourceState(
         source=source,
         revision=row.revision,
         checkpoint_id=row.checkpoint_id,
@@ -198,9 +198,9 @@ def known_finding(source: Source, row: WatchedRevision) -> Looked:
 
 def failed_finding(
     source: Source, error: EmbauditError, status: Status = "failed", revision: str = NO_REVISION
-) -> Looked:
+) -> SourceState:
     """The finding for a source that could not be read."""
-    return Looked(source=source, status=status, revision=revision, reason=error.happened)
+    return SourceState(source=source, status=status, revision=revision, reason=error.happened)
 
 
 def read_content(source: Source, reference: str) -> str:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from embaudit.watch.history import History
 from embaudit.watch.hub import list_organisation
-from embaudit.watch.look import Looked, every_source, look
+from embaudit.watch.look import SourceState, every_source, look
 from embaudit.watch.watch_list import WatchList
 from embaudit.watch.watched import read_watched
 
 
-def preview(entries: WatchList, warehouse: str, *, again: bool) -> list[Looked]:
+def preview(entries: WatchList, warehouse: str, *, again: bool) -> list[SourceState]:
     """The findings for everything on the list, given what the warehouse knows."""
     history = History(read_watched(warehouse))
     sources, findings = every_source(entries, list_organisation)

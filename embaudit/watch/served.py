@@ -18,7 +18,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from embaudit.embedders.function import EmbeddingFunction
-from embaudit.embedders.opened import AskedAs, open_both, open_function
+from embaudit.embedders.opened import CallOptions, open_both, open_function
 from embaudit.measures.quality.material import Material
 from embaudit.questions.parity.apart import is_apart
 from embaudit.questions.parity.parity import ParityReport, Verdict, compare_with
@@ -77,10 +77,12 @@ def ask_endpoint(entry: EndpointEntry, reports: Path) -> ServedNow:
         "asked": now,
     }
     options = replace(entry.settings.load_options, dtype="float32")
-    asked = AskedAs(entry.api, entry.model)
+    asked = CallOptions(entry.api, entry.model)
     try:
         if entry.checkpoint is not None:
-            checkpoint, endpoint = open_both((entry.checkpoint, entry.address), (options, options), (AskedAs(), asked))
+            checkpoint, endpoint = open_both(
+                (entry.checkpoint, entry.address), (options, options), (CallOptions(), asked)
+            )
             with checkpoint, endpoint:
                 facts |= _compared(compare_with(checkpoint, endpoint, Material()))
         else:

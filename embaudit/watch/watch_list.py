@@ -39,7 +39,7 @@ from embaudit.embedders.endpoint.client import KEY_VARIABLE
 from embaudit.embedders.endpoint.recognise import is_address, is_loopback
 from embaudit.measures.profile import load_profile
 from embaudit.questions.audit import AuditSettings
-from embaudit.stores.place import AskedRows, StorePlace
+from embaudit.stores.place import ReadOptions, StorePlace
 from embaudit.system.toml import read_toml
 from embaudit.words.errors import UsageError
 from embaudit.words.masking import has_credentials, keep_credentials, masked, without_credentials
@@ -145,9 +145,9 @@ class IndexEntry(_Entry):
         return masked(f"{without_credentials(self.store)}{part}{which}")
 
     @property
-    def asked_rows(self) -> AskedRows:
+    def asked_rows(self) -> ReadOptions:
         given = {name: getattr(self, name) for name in ("vector", "text", "id", "texts", "part", "numbers")}
-        return AskedRows(**given, where=tuple(self.where.items()), allow_pickle=bool(self.settings.allow_pickle))
+        return ReadOptions(**given, where=tuple(self.where.items()), allow_pickle=bool(self.settings.allow_pickle))
 
 
 def _require_consent(address: str, send_texts: bool) -> None:

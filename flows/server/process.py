@@ -1,9 +1,9 @@
 """Prefect's temporary server in a process that ends with the command that started it, however that ends.
 
 ``python -m embaudit_flows.server.process SOCKET COMMAND``: the number of the inherited listening socket, and
-the command's process id, so that it shows in ``ps``. Standard input is a pipe whose other end is held only by the command: the system
-closes it when the command is gone, even if it was killed. (Linux's parent-death signal would come when the thread that
-started the server ends, and macOS has none.)
+the command's process id, so that it shows in ``ps``. Standard input is a pipe whose other end is held only by the
+command: the system closes it when the command is gone, even if it was killed. (Linux's parent-death signal would come
+when the thread that started the server ends, and macOS has none.)
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from tiny_models import build, declare, load, pooling
 from embaudit.checkpoint import LoadOptions
 from embaudit.checkpoint.load import load_from_files
 from embaudit.measures.quality.material import Material, ScoredPairs
-from embaudit.questions.change.change import ChangeReport, Ran, change_report
+from embaudit.questions.change.change import ChangeReport, TunedResults, change_report
 
 Tensors = dict[str, torch.Tensor]
 TensorChange = Callable[[Tensors], object]
@@ -167,6 +167,6 @@ def small_sample() -> Material:
 def compared(tuned: Path, base: Path) -> ChangeReport:
     """As a check does it: one after another in memory, and weights in their files."""
     sample = small_sample()
-    ran = Ran.of(load(tuned), sample)
+    ran = TunedResults.of(load(tuned), sample)
     in_files = (load_from_files(str(folder), LoadOptions(device="cpu")) for folder in (tuned, base))
     return change_report(*in_files, sample, ran, lambda: load(base))

@@ -15,7 +15,7 @@ from embaudit.measures.quality.measured import MeasuredPairs
 from embaudit.measures.quality.passes import SERVED, Pass
 from embaudit.measures.quality.scores import PairScorer
 from embaudit.questions.change.cut_off import cut_off_findings, measure_cut_off
-from embaudit.questions.change.gains import Beside, gain_findings
+from embaudit.questions.change.gains import BaseComparison, gain_findings
 
 MANY, FEW = 500, 15
 
@@ -34,11 +34,11 @@ def measured(pairs: ScoredPairs, noise: float, *, shift: float = 0.0, seed: int 
     return MeasuredPairs(pairs, PairScorer(pairs), Pass({SERVED: ones}), Pass({SERVED: others}), [], [], "cosine", {})
 
 
-def beside(tuned: float, base: float, *, is_given: bool, count: int = MANY, name: str = "x") -> Beside:
+def beside(tuned: float, base: float, *, is_given: bool, count: int = MANY, name: str = "x") -> BaseComparison:
     pairs = pairs_of(count, name)
     one = measured(pairs, tuned)
     other = measured(pairs, base)
-    return Beside(one, replace(other, scorer=one.scorer), is_given)
+    return BaseComparison(one, replace(other, scorer=one.scorer), is_given)
 
 
 # Noise by which ρ is about .99, .95, .86 and .6.
@@ -79,7 +79,7 @@ def test_levels(
 def test_too_few_pairs_tell_nothing() -> None:
     noisy = pairs_of(FEW, "few")
     one, other = measured(noisy, HIGH, seed=1), measured(noisy, HIGH, seed=2)
-    (finding,) = gain_findings([Beside(one, replace(other, scorer=one.scorer), is_given=True)])
+    (finding,) = gain_findings([BaseComparison(one, replace(other, scorer=one.scorer), is_given=True)])
     assert (finding.name, finding.level) == ("gained_on_data", "not measured")
 
 
@@ -100,7 +100,7 @@ def test_gain_is_the_difference_of_two_scores_on_the_same_resamples() -> None:
 def test_a_cut_off_of_the_base(shift: float, level: str) -> None:
     pairs = pairs_of(MANY, "x")
     one, two = measured(pairs, 1.05 * MIDDLE, shift=shift), measured(pairs, MIDDLE)
-    found = measure_cut_off(Beside(one, replace(two, scorer=one.scorer), is_given=False))
+    found = measure_cut_off(BaseComparison(one, replace(two, scorer=one.scorer), is_given=False))
     assert found is not None
     unrelated = [place for place, score in enumerate(pairs.scores) if score <= 1]
     matching = [place for place, score in enumerate(pairs.scores) if score >= 4]
@@ -118,5 +118,5 @@ def test_no_cut_off_where_there_is_none(kind: str) -> None:
     pairs = pairs_of(FEW if kind == "too few" else MANY, "x")
     one, two = measured(pairs, LOW), measured(pairs, LOW)
     two = replace(two, similarity="dot") if kind == "another similarity" else two
-    assert measure_cut_off(Beside(one, two, is_given=False)) is None
+    assert measure_cut_off(BaseComparison(one, two, is_given=False)) is None
     assert cut_off_findings([]) == []

@@ -31,7 +31,7 @@ from embaudit.questions.blackbox.quality import (
     FIRST_DOCUMENTS,
     FIRST_QUERIES,
     QUERIES,
-    Asking,
+    CallerPrompts,
     served_quality,
 )
 from embaudit.questions.check.check import CheckReport
@@ -68,7 +68,7 @@ def refusing(is_refused: Callable[[str], bool]) -> Encode:
     return encode
 
 
-def checked(encode: Encode, material: Material | None = None, asking: Asking | None = None) -> CheckReport:
+def checked(encode: Encode, material: Material | None = None, asking: CallerPrompts | None = None) -> CheckReport:
     with serving(Served(encode)) as address, open_endpoint(address) as endpoint:
         endpoint.wait_at_most = 0
         return check_served(endpoint, Material() if material is None else material, asking)
@@ -171,7 +171,7 @@ def test_a_prompt_that_is_left_out_is_noticed() -> None:
     finding = found(report, "better_prompts")
     assert finding.level == "look"
     assert "E5" in finding.sentence
-    asked_right = checked(each(encode), Material((), (collection,)), Asking("query: ", "passage: "))
+    asked_right = checked(each(encode), Material((), (collection,)), CallerPrompts("query: ", "passage: "))
     assert "better_prompts" not in {one.name for one in asked_right.findings}
     assert asked_right.figures["data"][0]["score"]["value"] > 0.95
 
@@ -186,7 +186,7 @@ def test_prompts_that_gain_nothing_on_half_of_the_queries_are_tried_no_further(n
         sent.update(texts)
         return np.array([of_text(text) for text in texts])
 
-    report = served_quality(encode, Material((), (collection,)), Asking())
+    report = served_quality(encode, Material((), (collection,)), CallerPrompts())
     assert [one["name"] for one in report.figures["alternatives"]] == ["lower-cased text", *FAMILIES]
     for prompt, all_of_them, first in (("query: ", QUERIES, FIRST_QUERIES), ("passage: ", DOCUMENTS, FIRST_DOCUMENTS)):
         assert sum(text.startswith(prompt) for text in sent) == (all_of_them if needs else first), prompt

@@ -13,7 +13,7 @@ from benchmarks.serving.server import Refusal, Served, serving
 from embaudit.checkpoint.prompts import Prompts
 from embaudit.embedders.endpoint.pace import Pace
 from embaudit.embedders.endpoint.recognise import open_endpoint
-from embaudit.embedders.kept import KeptVectors, cost_line
+from embaudit.embedders.kept import VectorCache, cost_line
 from embaudit.words.errors import StorageError
 
 TEXTS = [f"text {number}" for number in range(70)]
@@ -26,10 +26,10 @@ def vectors(texts: list[str]) -> np.ndarray:
 
 def test_a_second_time_nothing_is_asked_for_and_the_numbers_are_the_same_to_the_last_bit(tmp_path: Path) -> None:
     with serving(Served(vectors)) as address:
-        with KeptVectors(open_endpoint(address), tmp_path) as first:
+        with VectorCache(open_endpoint(address), tmp_path) as first:
             before = first.encode([*TEXTS, TEXTS[0]]).vectors
             assert first.requests == 3
-        with KeptVectors(open_endpoint(address), tmp_path) as second:
+        with VectorCache(open_endpoint(address), tmp_path) as second:
             assert "70 of these are kept" in cost_line(second, TEXTS)
             again = second.encode([*TEXTS, TEXTS[0]])
             assert (second.requests, again.failures) == (0, {})
@@ -40,16 +40,16 @@ def test_a_second_time_nothing_is_asked_for_and_the_numbers_are_the_same_to_the_
 @pytest.mark.parametrize(
     "other",
     [
-        lambda address, home: KeptVectors(open_endpoint(address), home, fresh=True),
-        lambda address, home: KeptVectors(open_endpoint(address, prompts=Prompts("passage: ")), home),
-        lambda address, home: KeptVectors(open_endpoint(address, model="other"), home),
-        lambda address, home: KeptVectors(open_endpoint(address), home).live,
+        lambda address, home: VectorCache(open_endpoint(address), home, fresh=True),
+        lambda address, home: VectorCache(open_endpoint(address, prompts=Prompts("passage: ")), home),
+        lambda address, home: VectorCache(open_endpoint(address, model="other"), home),
+        lambda address, home: VectorCache(open_endpoint(address), home).live,
     ],
     ids=["fresh", "with a prompt", "another model", "live"],
 )
-def test_what_is_kept_is_not_another_functions(other: Callable[[str, Path], KeptVectors], tmp_path: Path) -> None:
+def test_what_is_kept_is_not_another_functions(other: Callable[[str, Path], VectorCache], tmp_path: Path) -> None:
     with serving(Served(vectors)) as address:
-        KeptVectors(open_endpoint(address), tmp_path).encode(TEXTS[:3])
+        VectorCache(open_endpoint(address), tmp_path).encode(TEXTS[:3])
         with other(address, tmp_path) as function:
             function.encode(TEXTS[:3])
             assert function.requests == 1
@@ -58,7 +58,7 @@ def test_what_is_kept_is_not_another_functions(other: Callable[[str, Path], Kept
 def test_a_query_is_not_a_document(tmp_path: Path) -> None:
     with (
         serving(Served(vectors)) as address,
-        KeptVectors(open_endpoint(address, prompts=Prompts("", "find: ", "")), tmp_path) as function,
+        VectorCache(open_endpoint(address, prompts=Prompts("", "find: ", "")), tmp_path) as function,
     ):
         assert function.tells_roles_apart
         query, document = (function.encode(["gold"], role).vectors[0, 0] for role in ("query", "document"))
@@ -74,14 +74,14 @@ def test_what_came_back_before_an_interrupt_is_kept(tmp_path: Path) -> None:
     told: list[tuple[int, int]] = []
     served = Served(interrupted)
     with serving(served) as address:
-        function = KeptVectors(
+        function = VectorCache(
             open_endpoint(address), tmp_path, told=lambda what, done, total: told.append((done, total))
         )
         with function, pytest.raises(Exception, match="refuses the caller"):
             function.encode(TEXTS)
         assert told == [(32, 70), (64, 70)]
         served.encode = vectors
-        with KeptVectors(open_endpoint(address), tmp_path) as again:
+        with VectorCache(open_endpoint(address), tmp_path) as again:
             assert again.encode(TEXTS).vectors.tolist() == vectors(TEXTS).tolist()
             assert again.requests == 1
 
@@ -95,7 +95,7 @@ def test_what_failed_or_is_no_number_is_asked_for_again(tmp_path: Path) -> None:
         return rows
 
     served = Served(once)
-    with serving(served) as address, KeptVectors(open_endpoint(address), tmp_path) as function:
+    with serving(served) as address, VectorCache(open_endpoint(address), tmp_path) as function:
         function.live.wait_at_most = 0  # type: ignore[attr-defined]
         found = function.encode(["good", "bad", "nan", "bad"])
         assert list(found.failures) == [1, 3]
@@ -105,20 +105,20 @@ def test_what_failed_or_is_no_number_is_asked_for_again(tmp_path: Path) -> None:
 
 
 def test_no_text_is_in_the_file(tmp_path: Path) -> None:
-    with serving(Served(vectors)) as address, KeptVectors(open_endpoint(address), tmp_path) as function:
+    with serving(Served(vectors)) as address, VectorCache(open_endpoint(address), tmp_path) as function:
         function.encode(["a secret text"])
         assert b"a secret text" not in function.path.read_bytes()
 
 
 def test_a_damaged_file_is_named_and_can_be_forgotten(tmp_path: Path) -> None:
     with serving(Served(vectors)) as address:
-        with KeptVectors(open_endpoint(address), tmp_path) as function:
+        with VectorCache(open_endpoint(address), tmp_path) as function:
             function.encode(TEXTS[:1])
         function.path.write_bytes(b"no database" * 200)
         with pytest.raises(StorageError, match="cannot be kept") as raised:
-            KeptVectors(open_endpoint(address), tmp_path)
+            VectorCache(open_endpoint(address), tmp_path)
         assert "--fresh" in raised.value.next_step
-        with KeptVectors(open_endpoint(address), tmp_path, fresh=True) as function:
+        with VectorCache(open_endpoint(address), tmp_path, fresh=True) as function:
             function.encode(TEXTS[:1])
             with sqlite3.connect(function.path) as database:
                 assert database.execute("SELECT count(*) FROM vector").fetchone() == (1,)

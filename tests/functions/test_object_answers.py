@@ -19,7 +19,7 @@ from embaudit.checkpoint import LoadOptions
 from embaudit.embedders.object.carrier import ObjectFunction
 from embaudit.embedders.object.named import ObjectError
 from embaudit.embedders.object.rows import rows_of
-from embaudit.embedders.opened import AskedAs, open_function
+from embaudit.embedders.opened import CallOptions, open_function
 from embaudit.measures.quality.material import Material
 from embaudit.questions.parity.parity import compare_with
 from embaudit.words.errors import CheckpointError, UsageError
@@ -304,14 +304,14 @@ def test_prompts_of_its_callers_are_put_before_texts() -> None:
     from embaudit.checkpoint.prompts import Prompts
 
     function = open_function(
-        lambda texts: [vector(text) for text in texts], LoadOptions(), AskedAs(prompts=Prompts("", "find ", ""))
+        lambda texts: [vector(text) for text in texts], LoadOptions(), CallOptions(prompts=Prompts("", "find ", ""))
     )
     assert np.allclose(function.encode(["one"], "query").vectors, vector("find one"))
     assert function.tells_roles_apart
     with pytest.raises(UsageError, match="no prompts of its callers"):
-        open_function(function, LoadOptions(), AskedAs(prompts=Prompts("", "find ", "")))
+        open_function(function, LoadOptions(), CallOptions(prompts=Prompts("", "find ", "")))
     with pytest.raises(UsageError, match="no API and no models"):
-        open_function(LangChain(), LoadOptions(), AskedAs(model="large"))
+        open_function(LangChain(), LoadOptions(), CallOptions(model="large"))
 
 
 def test_another_role_of_an_object_is_another_function() -> None:

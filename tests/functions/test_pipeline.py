@@ -15,7 +15,7 @@ from tiny import tiny_bert
 import embaudit
 from embaudit.checkpoint import AskedPrompts, LoadOptions
 from embaudit.checkpoint.prompts import Prompts
-from embaudit.embedders.opened import AskedAs, open_function
+from embaudit.embedders.opened import CallOptions, open_function
 from embaudit.embedders.pipeline import PipelineFunction
 from embaudit.questions.passport.make import make_passport
 from embaudit.questions.passport.verify import verify_with
@@ -173,6 +173,6 @@ def test_a_folder_that_nothing_reads_says_so(saved_pipelines: dict[str, Path], t
 def test_a_passport_of_one_that_takes_roles_knows_them(pipelines: dict[str, Any]) -> None:
     """It has no prompts: its queries are its texts, and another's may not be."""
     passport = make_passport(open_function(pipelines["static"], CPU))
-    prompted = open_function(pipelines["static"], CPU, AskedAs(prompts=Prompts(query="river ")))
+    prompted = open_function(pipelines["static"], CPU, CallOptions(prompts=Prompts(query="river ")))
     assert verify_with(passport, prompted).differing == ("as queries",)
     assert verify_with(passport, open_function(pipelines["static"], CPU)).line == "The same function."

@@ -17,7 +17,7 @@ from embaudit.questions.parity.explain import explain
 from embaudit.questions.parity.forms import forms_of
 from embaudit.questions.parity.readings import alternatives, declared, whole_alternatives
 from embaudit.questions.parity.texts import FILLERS, SHORT_WORDS, text_of, texts_by_kind
-from embaudit.questions.parity.vectors import DECLARED, Maker, Making
+from embaudit.questions.parity.vectors import DECLARED, Maker, PoolingVariant
 
 VECTORS = st.lists(st.lists(st.floats(-3, 3), min_size=4, max_size=4), min_size=1, max_size=5)
 
@@ -144,7 +144,7 @@ def test_the_declared_way_gives_the_encoders_vectors(served_checkpoint: Checkpoi
     maker = Maker(served_checkpoint, served_checkpoint.dimension)
     windows = reading.windows(texts)
     maker.pool([(reading, windows)])
-    made = maker.vectors(reading, Making(DECLARED), windows)
+    made = maker.vectors(reading, PoolingVariant(DECLARED), windows)
     assert made is not None
     np.testing.assert_allclose(made, Encoder(served_checkpoint).encode_texts(texts), atol=1e-6)
 
@@ -155,7 +155,7 @@ def test_a_text_without_tokens_has_no_vector_and_stops_nothing(served_checkpoint
     maker = Maker(served_checkpoint, served_checkpoint.dimension)
     windows = bare.windows(["", "town"])
     maker.pool([(bare, windows)])
-    made = maker.vectors(bare, Making(DECLARED), windows)
+    made = maker.vectors(bare, PoolingVariant(DECLARED), windows)
     assert made is not None
     assert np.isnan(made[0]).all()
     assert np.isfinite(made[1]).all()

@@ -13,7 +13,7 @@ from embaudit.checkpoint import Checkpoint
 from embaudit.corpora.downstream.paired import PairedEstimate
 from embaudit.embedders.checkpoint import CheckpointFunction
 from embaudit.measures.quality.material import Material
-from embaudit.questions.parity.asking import AGAIN, AskedOtherwise
+from embaudit.questions.parity.asking import AGAIN, BatchingCheck
 from embaudit.questions.parity.compare import KindDifference
 from embaudit.questions.parity.corpora import CorpusDifference
 from embaudit.questions.parity.findings import findings_of
@@ -43,7 +43,7 @@ BARE = CorpusDifference("pairs of x", 2, None, None, None, {}, "Spearman's ρ", 
 
 # The kinds, both dimensions, how it was asked otherwise, and on what both were tried.
 STATES: dict[
-    str, tuple[tuple[KindDifference, ...], tuple[int, int], tuple[AskedOtherwise, ...], tuple[CorpusDifference, ...]]
+    str, tuple[tuple[KindDifference, ...], tuple[int, int], tuple[BatchingCheck, ...], tuple[CorpusDifference, ...]]
 ] = {
     "the same": (SAME, (D, D), (), ()),
     "one kind is other": (FAR, (D, D), (), (CORPUS,)),
@@ -58,23 +58,23 @@ STATES: dict[
     "asked otherwise, the same": (
         SAME,
         (D, D),
-        (AskedOtherwise("in a batch of mixed length", kind("asking", [0.0])),),
+        (BatchingCheck("in a batch of mixed length", kind("asking", [0.0])),),
         (),
     ),
     "asked otherwise, another": (
         SAME,
         (D, D),
-        (AskedOtherwise("in a batch of mixed length", kind("asking", [0.4]), "counts padding in the mean"),),
+        (BatchingCheck("in a batch of mixed length", kind("asking", [0.4]), "counts padding in the mean"),),
         (),
     ),
     "asked otherwise, none": (
         SAME,
         (D, D),
-        (AskedOtherwise("for base64", kind("asking", [NAN], {0: "it is no base64."})),),
+        (BatchingCheck("for base64", kind("asking", [NAN], {0: "it is no base64."})),),
         (),
     ),
-    "asked otherwise, nothing known": (SAME, (D, D), (AskedOtherwise("for base64", kind("asking", [NAN])),), ()),
-    "another the next time": (FAR, (D, D), (AskedOtherwise(AGAIN, kind("asking", [0.4])),), ()),
+    "asked otherwise, nothing known": (SAME, (D, D), (BatchingCheck("for base64", kind("asking", [NAN])),), ()),
+    "another the next time": (FAR, (D, D), (BatchingCheck(AGAIN, kind("asking", [0.4])),), ()),
     "in roles alone": ((*SAME, kind("as queries", [0.4]), kind("as documents", [0.0])), (D, D), (), ()),
 }
 

@@ -14,7 +14,7 @@ from benchmarks.serving.server import Refusal, Served, serving
 from embaudit.checkpoint import Checkpoint, LoadOptions
 from embaudit.embedders.checkpoint import CheckpointFunction
 from embaudit.embedders.function import EmbeddingFunction
-from embaudit.embedders.opened import AskedAs, open_function
+from embaudit.embedders.opened import CallOptions, open_function
 from embaudit.measures.quality.material import Material, sample_material
 from embaudit.questions.check.served import check_served
 from embaudit.questions.parity.parity import compare_with
@@ -82,7 +82,7 @@ def test_fewer_dimensions_are_asked_of_both(served_checkpoint: Checkpoint, name:
     known = CheckpointFunction(served_checkpoint)
     with (
         serving(with_dimensions(served_checkpoint, cut)) as address,
-        open_function(address, LoadOptions(device="cpu"), AskedAs(dimensions=16)) as endpoint,
+        open_function(address, LoadOptions(device="cpu"), CallOptions(dimensions=16)) as endpoint,
     ):
         report = compare_with(known, endpoint, sample_material().part(0.02))
         passed = verify_with(make_passport(known), endpoint)
@@ -95,7 +95,7 @@ def test_fewer_dimensions_are_asked_of_both(served_checkpoint: Checkpoint, name:
 def test_a_check_says_that_dimensions_are_ignored(served_checkpoint: Checkpoint) -> None:
     with (
         serving(Served(faithful(served_checkpoint))) as address,
-        open_function(address, LoadOptions(device="cpu"), AskedAs(dimensions=16)) as endpoint,
+        open_function(address, LoadOptions(device="cpu"), CallOptions(dimensions=16)) as endpoint,
     ):
         assert "Asked for 16 dimensions, " in check_served(endpoint, sample_material().part(0.02)).line
 

@@ -18,7 +18,7 @@ from benchmarks.serving.server import Served, serving
 from embaudit.checkpoint import Checkpoint, LoadOptions
 from embaudit.embedders.checkpoint import CheckpointFunction
 from embaudit.embedders.function import EmbeddingFunction, roles_to_compare
-from embaudit.embedders.opened import AskedAs, open_function
+from embaudit.embedders.opened import CallOptions, open_function
 from embaudit.measures.quality.material import Material, sample_material
 from embaudit.pages.html import render
 from embaudit.questions.parity.parity import ParityReport, compare_with
@@ -195,7 +195,7 @@ class TestWhatIsAsked:
         fields: dict[Any, dict[str, Any]] = {role: {"truncate": "END"} for role in ("text", "query", "document")}
         with (
             serving(Served(faithful(served_checkpoint))) as address,
-            open_function(address, LoadOptions(device="cpu"), AskedAs(fields=fields)) as endpoint,
+            open_function(address, LoadOptions(device="cpu"), CallOptions(fields=fields)) as endpoint,
         ):
             assert not endpoint.takes_roles
             report = compare_with(CheckpointFunction(served_checkpoint), endpoint, Material())
@@ -207,6 +207,6 @@ class TestWhatIsAsked:
         known = CheckpointFunction(served_checkpoint)
         with serving(Served(faithful(served_checkpoint))) as address:
             for fields in ({}, {"query": {"input_type": "query"}, "document": {"input_type": "passage"}}):
-                with open_function(address, LoadOptions(device="cpu"), AskedAs(fields=fields)) as endpoint:  # type: ignore[arg-type]
+                with open_function(address, LoadOptions(device="cpu"), CallOptions(fields=fields)) as endpoint:  # type: ignore[arg-type]
                     counts.append(compare_with(known, endpoint, Material(), with_explanation=False).requests)
         assert counts[0] < counts[1] < 2 * counts[0]

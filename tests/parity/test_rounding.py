@@ -12,12 +12,12 @@ from benchmarks.serving.server import Served, serving
 from embaudit.embedders.endpoint.recognise import open_endpoint
 from embaudit.measures.quality.lengths import Declared, length_findings
 from embaudit.questions.parity.apart import is_rounding
-from embaudit.questions.parity.asking import AskedOtherwise, ask_in_a_batch, ask_otherwise
+from embaudit.questions.parity.asking import BatchingCheck, ask_in_a_batch, ask_otherwise
 from embaudit.questions.parity.compare import HALF, SAME, KindDifference, compare_kind, rounding_of
 from embaudit.questions.parity.explain import Explanation, _Way
 from embaudit.questions.parity.findings import finding_of_asking
 from embaudit.questions.parity.readings import Reading
-from embaudit.questions.parity.vectors import Making
+from embaudit.questions.parity.vectors import PoolingVariant
 
 Vectors = Callable[[list[str]], np.ndarray]
 
@@ -81,7 +81,7 @@ def test_what_a_batch_may_move_follows_from_what_rounding_moves_alone(alone: lis
 def test_what_a_batch_does_is_judged_by_the_servers_precision(
     batched: list[float], rounding: float, level: str
 ) -> None:
-    asked = AskedOtherwise("in a batch of mixed length", difference("asking", batched), rounding=rounding)
+    asked = BatchingCheck("in a batch of mixed length", difference("asking", batched), rounding=rounding)
     assert finding_of_asking(asked).level == level
 
 
@@ -144,7 +144,7 @@ def test_noise_is_what_the_served_vectors_above_have() -> None:
 def way(*distances: float, changes: int = 0) -> _Way:
     reading = Reading.__new__(Reading)
     object.__setattr__(reading, "differs", ("x",) * changes)
-    return _Way(reading, Making(), np.array(distances))
+    return _Way(reading, PoolingVariant(), np.array(distances))
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoin
 from embaudit.declared.finding import Finding
 from embaudit.measures.quality import quality as quality_module
 from embaudit.measures.quality.material import Material, sample_material
-from embaudit.measures.quality.passes import EveryWay
+from embaudit.measures.quality.passes import MultiPoolingEncoder
 from embaudit.measures.quality.quality import quality_findings
 from embaudit.measures.quality.reencoded import other_prompts, other_special_tokens
 
@@ -114,13 +114,13 @@ OF_MACHINE = (
 def test_what_fails_in_the_machine_is_not_taken_for_a_shape_that_does_not_fit(
     tiny_checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch, tried: str, failure: Exception
 ) -> None:
-    encoder = EveryWay(tiny_checkpoint)
+    encoder = MultiPoolingEncoder(tiny_checkpoint)
 
     def out_of_memory(*_: object) -> None:
         raise failure
 
     states, mask = torch.ones(1, 2, 32), torch.ones(1, 2, dtype=torch.int64)
-    monkeypatch.setattr(EveryWay, "_after", out_of_memory)
+    monkeypatch.setattr(MultiPoolingEncoder, "_after", out_of_memory)
     arguments = (states, mask, "cls") if tried == "_other" else (states, mask)
     with pytest.raises(type(failure)):
         getattr(encoder, tried)(*arguments)

@@ -15,7 +15,7 @@ import transformers
 from tiny import tiny_bert
 
 from embaudit.checkpoint import Checkpoint, LoadOptions, load_checkpoint
-from embaudit.measures.quality.passes import POOLINGS, EveryWay
+from embaudit.measures.quality.passes import POOLINGS, MultiPoolingEncoder
 from embaudit.measures.quality.stops import last_and_stops
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "anatomy"))
@@ -143,7 +143,7 @@ def tiny_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
 
 
 def test_vectors_after_each_layer_are_the_pooled_states_of_each_text_alone(tiny_checkpoint: Checkpoint) -> None:
-    encoder = EveryWay(tiny_checkpoint, tokens_per_batch=24)
+    encoder = MultiPoolingEncoder(tiny_checkpoint, tokens_per_batch=24)
     ids = [[2, *range(5, 5 + length), 3] for length in (3, 1, 9, 4, 6)]
     found = encoder.passes(ids, POOLINGS, with_layers=True)
     for row, sequence in enumerate(ids):

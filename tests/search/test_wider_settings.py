@@ -12,7 +12,7 @@ from stores.test_langchain_faiss import build as langchain_folder
 import embaudit
 from embaudit.questions.search.report import SearchReport
 from embaudit.questions.search.wider import wider_settings
-from embaudit.stores.search import Dial, Hits, Settings, StoreSearch, Where
+from embaudit.stores.search import Hits, SearchParameter, Settings, StoreSearch, Where
 from tests.planted_indexes import built, clustered, written
 
 
@@ -20,10 +20,14 @@ def nothing(query: np.ndarray, k: int, settings: Settings, where: Where) -> Hits
     return Hits([], np.empty(0))
 
 
-EF, SCAN, FACTOR = Dial("ef", 40, 1_000), Dial("iterative_scan", 0, 1), Dial("refine", 1, 3)
+EF, SCAN, FACTOR = (
+    SearchParameter("ef", 40, 1_000),
+    SearchParameter("iterative_scan", 0, 1),
+    SearchParameter("refine", 1, 3),
+)
 # Dials, what makes a search exact, and what is tried in which order.
-ORDERS: dict[str, tuple[tuple[Dial, ...], dict[str, int] | None, list[str]]] = {
-    "one dial": ((Dial("nprobe", 1, 6),), {"nprobe": 6}, ["nprobe 2", "nprobe 4", "nprobe 6"]),
+ORDERS: dict[str, tuple[tuple[SearchParameter, ...], dict[str, int] | None, list[str]]] = {
+    "one dial": ((SearchParameter("nprobe", 1, 6),), {"nprobe": 6}, ["nprobe 2", "nprobe 4", "nprobe 6"]),
     "exact comes last": (
         (EF,),
         {"exact": 1},
@@ -39,8 +43,8 @@ ORDERS: dict[str, tuple[tuple[Dial, ...], dict[str, int] | None, list[str]]] = {
     ),
     "none": ((), {"exact": 1}, ["exact 1"]),
     "nothing can be set": ((), None, []),
-    "a graph of many rows": ((Dial("ef", 1_024, 10**6),), None, ["ef 2,048", "ef 4,096"]),
-    "as wide as it goes": ((Dial("ef", 40, 40),), None, []),
+    "a graph of many rows": ((SearchParameter("ef", 1_024, 10**6),), None, ["ef 2,048", "ef 4,096"]),
+    "as wide as it goes": ((SearchParameter("ef", 40, 40),), None, []),
 }
 
 

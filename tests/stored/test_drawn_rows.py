@@ -13,7 +13,7 @@ import embaudit
 from embaudit.stores import place
 from embaudit.stores.drawn import drawn_groups
 from embaudit.stores.opened import open_store
-from embaudit.stores.place import AskedRows
+from embaudit.stores.place import ReadOptions
 
 FILES, GROUPS, ROWS, D = 6, 80, 10, 4
 
@@ -35,7 +35,7 @@ def large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_draw_reads_whole_groups_and_says_how_many(large: Path) -> None:
-    store = open_store(large, AskedRows(most=4_000, seed=3))
+    store = open_store(large, ReadOptions(most=4_000, seed=3))
 
     rows = [one for batch in store.batches() for one in batch.ids or ()]
     assert store.drawn is not None
@@ -44,8 +44,8 @@ def test_a_draw_reads_whole_groups_and_says_how_many(large: Path) -> None:
     assert {row // ROWS for row in rows} == {row // ROWS for row in rows if row % ROWS == 0}
     assert rows == sorted(rows)
     assert rows == [one for batch in store.batches() for one in batch.ids or ()]
-    assert open_store(large, AskedRows(most=4_000, seed=4)).drawn is not None
-    assert open_store(large, AskedRows(most=4_800)).drawn is None
+    assert open_store(large, ReadOptions(most=4_000, seed=4)).drawn is not None
+    assert open_store(large, ReadOptions(most=4_800)).drawn is None
 
 
 def test_the_share_of_all_rows_holds_what_it_is(large: Path) -> None:

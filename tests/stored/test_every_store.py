@@ -26,7 +26,7 @@ from some_rows import mostly_slow
 
 import embaudit
 from embaudit.stores.opened import open_store
-from embaudit.stores.place import AskedRows
+from embaudit.stores.place import ReadOptions
 from embaudit.stores.store import RowBatch
 
 ROWS, FOREIGN = 200, 8
@@ -306,7 +306,7 @@ def test_an_index_is_judged_alike_wherever_it_is_kept(
         folder.mkdir()
         kept = keep(folder, Rows(vectors, texts, ids, titles))
         before = contents(folder)
-        asked = AskedRows(**kept.asked, dimension=vectors.shape[1])
+        asked = ReadOptions(**kept.asked, dimension=vectors.shape[1])
         passes = [list(open_store(kept.place, asked).batches()) for _ in range(2)]
         first, second = (in_order(batches, vectors.shape[1]) for batches in passes)
         assert list(first) == list(second)

@@ -18,7 +18,7 @@ from embaudit.api.vectors import run
 from embaudit.questions.audit import AuditRequest
 from embaudit.questions.vectors.parts import look_at_each
 from embaudit.stores.opened import open_store
-from embaudit.stores.place import AskedRows, SeveralParts
+from embaudit.stores.place import ReadOptions, SeveralParts
 
 
 def store_of(folder: Path, tiny_index: Any, **tables: np.ndarray) -> Path:
@@ -79,7 +79,7 @@ def test_the_verdict_is_that_of_the_worst(
     request = AuditRequest.of(checkpoint=str(tiny_index.folder), device="cpu")
 
     def look(name: str) -> Any:
-        return run(request, file.name, AskedRows(part=name), rows=50, with_explanation=False)
+        return run(request, file.name, ReadOptions(part=name), rows=50, with_explanation=False)
 
     report = look_at_each("rows.db", tables, look)
     assert (report.exit_code, report.line) == (code, line)

@@ -30,7 +30,7 @@ from embaudit.embedders.checkpoint import SameCheckpoint
 from embaudit.embedders.opened import open_function
 from embaudit.questions.audit import AuditRequest
 from embaudit.questions.vectors.report import StoredReport
-from embaudit.stores.place import AskedRows
+from embaudit.stores.place import ReadOptions
 from embaudit.words.errors import CheckpointError, MeasureError, UsageError
 
 DASK = pytest.mark.skipif(importlib.util.find_spec("distributed") is None, reason="needs pip install 'embaudit[dask]'")
@@ -105,7 +105,7 @@ def comparing(
         return run(
             AuditRequest.of(checkpoint=str(name), device="cpu"),
             str(home / "index.parquet"),
-            AskedRows(),
+            ReadOptions(),
             function=function,
             rows=50,
             table=home / table,

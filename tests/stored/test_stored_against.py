@@ -28,7 +28,7 @@ from embaudit.questions.vectors.page import stored_page
 from embaudit.questions.vectors.report import StoredReport
 from embaudit.questions.vectors.sample import SomeRows
 from embaudit.stores.opened import open_store
-from embaudit.stores.place import AskedRows
+from embaudit.stores.place import ReadOptions
 from embaudit.stores.store import RowBatch
 from embaudit.words.errors import EmbauditError
 
@@ -192,7 +192,7 @@ def test_what_the_sample_says_is_said_before_every_row_is_encoded(
     request = AuditRequest.of(checkpoint=str(tiny_index.folder), device="cpu")
     said: list[str] = []
     place = str(exported(tmp_path, mixed, tiny_index.texts))
-    report = run(request, place, AskedRows(), rows=100, every_row=True, with_explanation=False, say=said.append)
+    report = run(request, place, ReadOptions(), rows=100, every_row=True, with_explanation=False, say=said.append)
     (line,) = said
     is_own = "The index is wholly the checkpoint's" in line
     assert line.startswith("So far: The index is ")
@@ -221,7 +221,7 @@ def test_every_row_that_it_did_not_build_is_listed_and_no_other(suffix: str, tin
 def test_an_interrupt_keeps_what_was_found(tiny_index: Any, tmp_path: Path) -> None:
     mixed = tiny_index.vectors.copy()
     mixed[[3, 500]] = tiny_index.others[[3, 500]]
-    index = open_store(str(exported(tmp_path, mixed, tiny_index.texts)), AskedRows())
+    index = open_store(str(exported(tmp_path, mixed, tiny_index.texts)), ReadOptions())
 
     def batches(most: int) -> Iterator[RowBatch]:
         """Of 200 rows; Ctrl-C comes after so many."""

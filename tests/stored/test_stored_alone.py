@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embaudit.questions.vectors.alone import Alone, look_at_alone
+from embaudit.questions.vectors.alone import VectorProfile, look_at_alone
 from embaudit.questions.vectors.findings import findings_alone
 from embaudit.questions.vectors.forms import form_of_index
 from embaudit.questions.vectors.populations import two_lengths, two_spaces
@@ -33,7 +33,7 @@ def index_of(vectors: np.ndarray, texts: list[str] | None = None, size: int = 97
     return Store("index", columns, str(vectors.dtype), batches, len(vectors))
 
 
-def looked_at(vectors: np.ndarray, texts: list[str] | None = None) -> tuple[Alone, dict[str, str]]:
+def looked_at(vectors: np.ndarray, texts: list[str] | None = None) -> tuple[VectorProfile, dict[str, str]]:
     """The figures, and the findings' levels by name."""
     index = index_of(vectors, texts)
     alone = look_at_alone(index, seed=0)

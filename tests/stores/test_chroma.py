@@ -16,7 +16,7 @@ from ports import running_server
 
 from embaudit.stores import servers
 from embaudit.stores.opened import open_store
-from embaudit.stores.place import AskedRows
+from embaudit.stores.place import ReadOptions
 from embaudit.words.errors import EmbauditError
 
 chromadb = pytest.importorskip("chromadb", reason="needs chromadb: pip install 'embaudit[chroma]'")
@@ -110,10 +110,10 @@ def test_collections_are_told_apart(tmp_path: Path) -> None:
         open_store(place)
     assert len(str(raised.value)) < 500
     with pytest.raises(EmbauditError, match="no collection 'cosine'; did you mean cosines"):
-        open_store(place, AskedRows(part="cosine"))
-    store = open_store(place, AskedRows(part="cosines"))
+        open_store(place, ReadOptions(part="cosine"))
+    store = open_store(place, ReadOptions(part="cosines"))
     assert (store.metric, store.rows, store.has_texts) == ("cosine", 4, False)
-    empty = open_store(place, AskedRows(part="part-007"))
+    empty = open_store(place, ReadOptions(part="part-007"))
     assert (empty.rows, list(empty.batches())) == (0, [])
 
 
@@ -192,4 +192,4 @@ def test_its_own_server_is_read(server: str) -> None:
     with pytest.raises(EmbauditError, match="changed while it was read"):
         list(store.batches())
     with pytest.raises(EmbauditError, match="no collection 'dogs'; did you mean docs"):
-        open_store(server, AskedRows(part="dogs"))
+        open_store(server, ReadOptions(part="dogs"))

@@ -13,8 +13,8 @@ from engine_rows import contents
 
 import embaudit
 from embaudit.stores.opened import open_store
-from embaudit.stores.place import AskedRows
-from embaudit.stores.search import Dial, StoreSearch
+from embaudit.stores.place import ReadOptions
+from embaudit.stores.search import SearchParameter, StoreSearch
 from embaudit.stores.store import Metric, Store
 from embaudit.words.errors import UsageError
 
@@ -49,7 +49,7 @@ class Made(NamedTuple):
     metric: Metric
     title: str = ""
     refused: str = ""
-    asked: AskedRows = AskedRows()
+    asked: ReadOptions = ReadOptions()
     is_sound: bool = True
     filters: bool = True
 
@@ -263,4 +263,4 @@ def test_its_report_says_so(opened: Opened) -> None:
     ("present", "most", "wider"), [(0, 1, (1,)), (10, 35, (20, 35)), (7, 7, ()), (0, 5, (1, 2, 4, 5))]
 )
 def test_a_setting_is_doubled_until_it_changes_nothing(present: int, most: int, wider: tuple[int, ...]) -> None:
-    assert Dial("any", present, most).wider() == wider
+    assert SearchParameter("any", present, most).wider() == wider

@@ -14,7 +14,7 @@ from some_rows import mostly_slow
 import embaudit
 from embaudit.questions.vectors.forms import form_of_index
 from embaudit.stores.opened import open_store
-from embaudit.stores.place import AskedRows
+from embaudit.stores.place import ReadOptions
 from embaudit.stores.store import Store
 from embaudit.words.errors import EmbauditError
 
@@ -104,7 +104,7 @@ def test_a_half_written_file_is_named(kind: str, share: float, tmp_path: Path) -
     place = written(tmp_path, kind)
     place.write_bytes(place.read_bytes()[: int(place.stat().st_size * share)])
     with pytest.raises(EmbauditError, match=r"rows\.faiss cannot be read"):
-        list(open_store(place, AskedRows()).batches())
+        list(open_store(place, ReadOptions()).batches())
 
 
 @pytest.mark.parametrize(

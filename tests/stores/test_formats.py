@@ -17,7 +17,7 @@ import pytest
 from postgres_server import USER, Postgres
 
 from embaudit.stores.opened import open_store
-from embaudit.stores.place import AskedRows
+from embaudit.stores.place import ReadOptions
 from embaudit.stores.store import Store
 from embaudit.words.errors import EmbauditError
 
@@ -103,7 +103,7 @@ WRITERS: dict[str, Callable[[Path], str]] = {
 
 @pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
 def test_every_format_gives_the_same_rows(write: Callable[[Path], str], tmp_path: Path) -> None:
-    index = open_store(write(tmp_path), AskedRows())
+    index = open_store(write(tmp_path), ReadOptions())
     vectors, texts, ids = rows_read(index)
     np.testing.assert_allclose(vectors, VECTORS, atol=1e-8)
     assert (texts, ids) == (TEXTS, list(range(ROWS)))
@@ -114,7 +114,7 @@ def test_every_format_gives_the_same_rows(write: Callable[[Path], str], tmp_path
 def test_numbers_keep_their_type(kind: type, tmp_path: Path) -> None:
     numbers = (VECTORS * 20 + 100).astype(kind)
     place = parquet(tmp_path, pa.array(list(numbers)))
-    vectors, _, _ = rows_read(open_store(place, AskedRows()))
+    vectors, _, _ = rows_read(open_store(place, ReadOptions()))
     assert vectors.dtype == kind
     assert (vectors == numbers).all()
 
@@ -122,7 +122,7 @@ def test_numbers_keep_their_type(kind: type, tmp_path: Path) -> None:
 def test_npy_with_its_texts(tmp_path: Path) -> None:
     np.save(tmp_path / "v.npy", VECTORS)
     (tmp_path / "t.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS))
-    vectors, texts, ids = rows_read(open_store(str(tmp_path / "v.npy"), AskedRows(texts=tmp_path / "t.jsonl")))
+    vectors, texts, ids = rows_read(open_store(str(tmp_path / "v.npy"), ReadOptions(texts=tmp_path / "t.jsonl")))
     assert (vectors == VECTORS).all()
     assert (texts, ids) == (TEXTS, [])
 
@@ -130,13 +130,13 @@ def test_npy_with_its_texts(tmp_path: Path) -> None:
 def test_nulls_other_lengths_and_what_is_no_vector_are_told_apart(tmp_path: Path) -> None:
     rows = [[1.0, 2.0], None, [1.0, 2.0, 3.0], [], [4.0, None]]
     pq.write_table(pa.table({"vec": pa.array(rows, pa.list_(pa.float32())), "text": list("abcde")}), tmp_path / "i.pq")
-    (batch,) = open_store(str(tmp_path / "i.pq"), AskedRows()).batches()
+    (batch,) = open_store(str(tmp_path / "i.pq"), ReadOptions()).batches()
     assert {dimension: places.tolist() for dimension, (places, _) in batch.vectors.items()} == {2: [0, 4], 3: [2]}
     assert np.isnan(batch.vectors[2][1][1, 1])
     (tmp_path / "i.jsonl").write_text(
         '{"v": [1, 2.5]}\n{"v": "[3, 4]"}\n{"v": ["a", "b"]}\n\n{"v": null}\n{"v": [5, 6]}\n'
     )
-    (batch,) = open_store(str(tmp_path / "i.jsonl"), AskedRows()).batches()
+    (batch,) = open_store(str(tmp_path / "i.jsonl"), ReadOptions()).batches()
     assert batch.rows == 6
     assert batch.vectors[2][0].tolist() == [0, 1, 5]
     assert batch.vectors[2][1].tolist() == [[1, 2.5], [3, 4], [5, 6]]
@@ -155,18 +155,18 @@ def test_a_table_of_postgresql(postgres: Postgres, tmp_path: Path) -> None:
     )
     address = f"postgresql://{USER}:secret@{postgres.host}:{postgres.port}/{database}"
     with pytest.raises(EmbauditError, match="2 tables that may hold vectors: items, others"):
-        open_store(address, AskedRows())
-    index = open_store(address, AskedRows(part="items"))
+        open_store(address, ReadOptions())
+    index = open_store(address, ReadOptions(part="items"))
     vectors, texts, ids = rows_read(index)
     assert (len(vectors), vectors[8_999].tolist(), texts[8_999], ids[0]) == (9_000, [9_000.0, 9_000.5], "text 9000", 1)
     assert "secret" not in index.shown
-    (batch,) = open_store(address, AskedRows(part="others")).batches()
+    (batch,) = open_store(address, ReadOptions(part="others")).batches()
     assert batch.vectors[2][1][1].tolist() == [2.0, 2.5]
     with pytest.raises(EmbauditError, match="no table 'itemz'; did you mean items") as raised:
-        open_store(address, AskedRows(part="itemz"))
+        open_store(address, ReadOptions(part="itemz"))
     assert "secret" not in str(raised.value)
     with pytest.raises(EmbauditError, match="cannot be read") as raised:
-        open_store(address.replace(database, "nothing"), AskedRows())
+        open_store(address.replace(database, "nothing"), ReadOptions())
     assert "secret" not in str(raised.value)
 
 
@@ -174,31 +174,31 @@ def lists(*names: str) -> pa.Table:
     return pa.table({name: pa.array([[0.1, 0.2]]) for name in names} | {"text": ["a"]})
 
 
-BAD_TABLES: dict[str, tuple[pa.Table, AskedRows, str]] = {
+BAD_TABLES: dict[str, tuple[pa.Table, ReadOptions, str]] = {
     "no vectors": (
         pa.table({"text": ["a"], "url": ["b"]}),
-        AskedRows(),
+        ReadOptions(),
         "no column of vectors: it has text \\(string\\)",
     ),
-    "two": (lists("dense", "title_vector"), AskedRows(), "2 columns that may be the vectors: dense, title_vector"),
+    "two": (lists("dense", "title_vector"), ReadOptions(), "2 columns that may be the vectors: dense, title_vector"),
     "strings named": (
         pa.table({"v": ["a"]}),
-        AskedRows(vector="v"),
+        ReadOptions(vector="v"),
         "'v' .* is string, not a list of numbers .*'a'",
     ),
-    "mistyped": (lists("embedding"), AskedRows(vector="embeding"), "no column 'embeding'.*Did you mean embedding"),
-    "no text": (lists("embedding"), AskedRows(text="embedding"), "'embedding' .* not text"),
+    "mistyped": (lists("embedding"), ReadOptions(vector="embeding"), "no column 'embeding'.*Did you mean embedding"),
+    "no text": (lists("embedding"), ReadOptions(text="embedding"), "'embedding' .* not text"),
     "two texts": (
         pa.table({"v": [[0.1]], "text": ["a"], "content": ["b"]}),
-        AskedRows(),
+        ReadOptions(),
         "2 columns that may be the texts: text, content",
     ),
-    "lists of text": (pa.table({"v": [["a", "b"]], "text": ["a"]}), AskedRows(), "no column of vectors"),
+    "lists of text": (pa.table({"v": [["a", "b"]], "text": ["a"]}), ReadOptions(), "no column of vectors"),
 }
 
 
 @pytest.mark.parametrize(("rows", "asked", "said"), BAD_TABLES.values(), ids=BAD_TABLES)
-def test_a_column_that_is_not_clear_is_named(rows: pa.Table, asked: AskedRows, said: str, tmp_path: Path) -> None:
+def test_a_column_that_is_not_clear_is_named(rows: pa.Table, asked: ReadOptions, said: str, tmp_path: Path) -> None:
     pq.write_table(rows, tmp_path / "index.parquet")
     with pytest.raises(EmbauditError, match=said):
         open_store(str(tmp_path / "index.parquet"), asked)
@@ -252,11 +252,11 @@ BAD_FILES: dict[str, tuple[Callable[[Path], str], str]] = {
 def test_a_file_that_cannot_be_read_is_named(write: Callable[[Path], str], said: str, tmp_path: Path) -> None:
     place = write(tmp_path)
     with pytest.raises(EmbauditError, match=said):
-        list(open_store(place, AskedRows()).batches())
+        list(open_store(place, ReadOptions()).batches())
 
 
 def test_texts_and_vectors_of_different_length(tmp_path: Path) -> None:
     np.save(tmp_path / "v.npy", VECTORS[:10])
     (tmp_path / "t.txt").write_text("one\ntwo\n")
     with pytest.raises(EmbauditError, match=r"has 10 vectors, and .*t.txt has 2 texts"):
-        open_store(str(tmp_path / "v.npy"), AskedRows(texts=tmp_path / "t.txt"))
+        open_store(str(tmp_path / "v.npy"), ReadOptions(texts=tmp_path / "t.txt"))

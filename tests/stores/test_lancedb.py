@@ -14,7 +14,7 @@ from engine_rows import DELETED, IDS, KEPT, TEXTS, TITLES, VECTORS, D, check_row
 from s3_server import SECRET, Bucket
 
 from embaudit.stores.opened import open_store
-from embaudit.stores.place import AskedRows
+from embaudit.stores.place import ReadOptions
 from embaudit.words.errors import EmbauditError
 
 NEEDED = "pip install 'embaudit[lancedb]'"
@@ -90,8 +90,8 @@ def test_tables_are_told_apart(tmp_path: Path) -> None:
     with pytest.raises(EmbauditError, match=r"has 14 tables: part-00, .* and 2 more.*--from part-00"):
         open_store(tmp_path)
     with pytest.raises(EmbauditError, match="no table 'part-0'"):
-        open_store(tmp_path, AskedRows(part="part-0"))
-    empty = open_store(tmp_path, AskedRows(part="part-03"))
+        open_store(tmp_path, ReadOptions(part="part-0"))
+    empty = open_store(tmp_path, ReadOptions(part="part-03"))
     assert (empty.rows, list(empty.batches()), empty.columns["vector"]) == (0, [], "vector")
 
 

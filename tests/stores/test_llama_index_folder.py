@@ -9,7 +9,7 @@ import pytest
 
 from embaudit.stores.llama_index import embedded_text
 from embaudit.stores.opened import open_store
-from embaudit.stores.place import AskedRows
+from embaudit.stores.place import ReadOptions
 from embaudit.words.errors import EmbauditError
 
 
@@ -34,7 +34,7 @@ def test_what_was_embedded_is_the_text(tmp_path: Path) -> None:
     assert batch.texts == ["file_name: b.txt\n\ntext b", "file_name: a.txt\n\ntext a"]
     assert batch.fields == {"text": ["text b", "text a"], "metadata.file_name": ["b.txt", "a.txt"]}
     assert "2 of 2 nodes" in store.notes[0]
-    assert next(iter(open_store(tmp_path, AskedRows(text="text")).batches())).texts == ["text b", "text a"]
+    assert next(iter(open_store(tmp_path, ReadOptions(text="text")).batches())).texts == ["text b", "text a"]
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
 
 

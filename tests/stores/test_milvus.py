@@ -13,7 +13,7 @@ from engine_rows import DELETED, IDS, TEXTS, TITLES, VECTORS, D, check_rows, con
 
 from embaudit.stores import servers
 from embaudit.stores.opened import open_store
-from embaudit.stores.place import AskedRows
+from embaudit.stores.place import ReadOptions
 from embaudit.words.errors import EmbauditError
 
 NEEDED = "pip install 'embaudit[milvus]'"
@@ -103,7 +103,7 @@ def test_collections_are_told_apart(tmp_path: Path) -> None:
         client.create_collection("two", dimension=D)
     with pytest.raises(EmbauditError, match=r"has 2 collections: one, two.*--from one"):
         open_store(named)
-    empty = open_store(named, AskedRows(part="one"))
+    empty = open_store(named, ReadOptions(part="one"))
     assert (empty.rows, list(empty.batches())) == (0, [])
 
 

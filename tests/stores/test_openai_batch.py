@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from embaudit.stores.opened import open_store
-from embaudit.stores.place import AskedRows
+from embaudit.stores.place import ReadOptions
 
 
 def lines(file: Path, rows: list[dict[str, object]]) -> Path:
@@ -31,7 +31,7 @@ def test_rows_find_their_texts(tmp_path: Path) -> None:
     place = lines(tmp_path / "out.jsonl", out)
     sent = [request("a", "A"), request("b", ["B0", "B1"]), request("c", [12, 13]), request("d", "D")]
     texts = lines(tmp_path / "in.jsonl", sent)
-    store = open_store(place, AskedRows(texts=texts))
+    store = open_store(place, ReadOptions(texts=texts))
     (batch,) = store.batches()
     assert batch.ids == ["b[0]", "b[1]", "a", "d", "c"]
     assert list(batch.texts or ()) == ["B0", "B1", "A", "D", None]

@@ -20,7 +20,7 @@ import pytest
 from engine_rows import ROWS, TEXTS
 
 from embaudit.stores.opened import open_store
-from embaudit.stores.place import AskedRows
+from embaudit.stores.place import ReadOptions
 from embaudit.words.errors import EmbauditError
 
 D = 24
@@ -103,7 +103,7 @@ def test_a_hash_beside_the_vectors_is_none(tmp_path: Path) -> None:
             digest = hashlib.md5(str(row).encode(), usedforsecurity=False).digest()
             connection.execute("UPDATE docs SET content_hash = ? WHERE id = ?", (digest, row))
     connection.close()
-    for asked in (AskedRows(), AskedRows(dimension=D)):
+    for asked in (ReadOptions(), ReadOptions(dimension=D)):
         assert open_store(file, asked).columns["vector"] == "embedding"
 
 
@@ -113,8 +113,8 @@ def test_of_two_columns_of_bytes_the_one_of_the_functions_dimension_is_meant(tmp
         for row, vector in enumerate(VECTORS[:, :12]):
             connection.execute("UPDATE docs SET small = ? WHERE id = ?", (vector.tobytes(), row))
     connection.close()
-    assert open_store(file, AskedRows(dimension=12)).columns["vector"] == "small"
-    assert open_store(file, AskedRows(dimension=D)).columns["vector"] == "embedding"
+    assert open_store(file, ReadOptions(dimension=12)).columns["vector"] == "small"
+    assert open_store(file, ReadOptions(dimension=D)).columns["vector"] == "embedding"
     with pytest.raises(EmbauditError, match="2 columns that may be the vectors: embedding, small"):
         open_store(file)
 

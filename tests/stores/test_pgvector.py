@@ -10,7 +10,7 @@ import pytest
 
 import embaudit
 from embaudit.stores.opened import open_store
-from embaudit.stores.place import AskedRows
+from embaudit.stores.place import ReadOptions
 from embaudit.words.errors import EmbauditError
 
 psycopg = pytest.importorskip("psycopg", reason="needs psycopg: pip install 'embaudit[postgres]'")
@@ -44,7 +44,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def read(address: str, column: str) -> tuple[np.ndarray, list[object], list[str | None], list[object]]:
-    store = open_store(address, AskedRows(vector=column))
+    store = open_store(address, ReadOptions(vector=column))
     batches = list(store.batches(["meta.title"]))
     ids = [one for batch in batches for one in batch.ids or ()]
     texts = [one for batch in batches for one in batch.texts or ()]
@@ -69,7 +69,7 @@ def test_bits_are_packed(address: str) -> None:
 
 
 def test_the_metric_is_that_of_the_index_and_a_snapshot_stays(address: str) -> None:
-    store = open_store(address, AskedRows(vector="embedding"))
+    store = open_store(address, ReadOptions(vector="embedding"))
     assert store.metric == "cosine"
     with psycopg.connect(address, autocommit=True) as connection:
         connection.execute("INSERT INTO items (content) VALUES ('added meanwhile')")
@@ -117,7 +117,7 @@ def test_a_search_is_that_of_the_index(index: str, metric: str, dial: str, addre
     name = f"of {index}'s"[:30]
     searched(address, index, name)
     column = next(one for one in "vhs" if f"({one} " in index or f"(({one}:" in index)
-    store = open_store(address, AskedRows(part=name, vector=column, id="id"))
+    store = open_store(address, ReadOptions(part=name, vector=column, id="id"))
     search = store.search()  # type: ignore[misc]
     assert search.metric == metric
     assert not search.is_exact
@@ -160,7 +160,7 @@ def test_a_search_is_that_of_the_index(index: str, metric: str, dial: str, addre
 
 def test_without_an_index_every_row_is_looked_at(address: str) -> None:
     searched(address, "", "bare")
-    search = open_store(address, AskedRows(part="bare", vector="v", id="id")).search()  # type: ignore[misc]
+    search = open_store(address, ReadOptions(part="bare", vector="v", id="id")).search()  # type: ignore[misc]
     assert (search.metric, search.is_exact, search.dials) == ("cosine", True, ())
     assert "asked by cosine" in search.notes[0]
     assert search.find(VECTORS[41], 1, {}, ()).ids == [42]
@@ -170,9 +170,9 @@ def test_without_an_index_every_row_is_looked_at(address: str) -> None:
 
 
 def test_a_query_and_a_column_that_is_no_vector_have_no_search(address: str) -> None:
-    asked = AskedRows(part="SELECT id, embedding, content FROM items", vector="embedding")
+    asked = ReadOptions(part="SELECT id, embedding, content FROM items", vector="embedding")
     assert open_store(address, asked).search is None
-    store = open_store(address, AskedRows(part="items", vector="reals"))
+    store = open_store(address, ReadOptions(part="items", vector="reals"))
     with pytest.raises(EmbauditError, match=r"reals is float4\[\], which"):
         store.search()  # type: ignore[misc]
 

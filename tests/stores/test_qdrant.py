@@ -19,7 +19,7 @@ from engine_rows import GONE, KEPT, ROWS, TEXTS, TITLES, VECTORS, D, check_rows,
 
 from embaudit.stores import servers
 from embaudit.stores.opened import open_store
-from embaudit.stores.place import AskedRows, StorePlace
+from embaudit.stores.place import ReadOptions, StorePlace
 from embaudit.stores.qdrant import table_of_client
 from embaudit.stores.search import SearchedColumns
 from embaudit.words.errors import EmbauditError
@@ -145,11 +145,11 @@ def test_named_and_sparse_vectors_and_points_without_any(tmp_path: Path) -> None
     with pytest.raises(EmbauditError, match=r"has 2 collections: empty, two"):
         open_store(tmp_path)
     with pytest.raises(EmbauditError, match=r"may be the vectors: vector\.a, vector\.b"):
-        open_store(tmp_path, AskedRows(part="two"))
-    (batch,) = open_store(tmp_path, AskedRows(part="two", vector="a")).batches()
+        open_store(tmp_path, ReadOptions(part="two"))
+    (batch,) = open_store(tmp_path, ReadOptions(part="two", vector="a")).batches()
     places, vectors = batch.vectors[3]
     assert (batch.rows, places.tolist(), vectors.tolist()) == (2, [1], [[1.0, 2.0, 3.0]])
-    empty = open_store(tmp_path, AskedRows(part="empty"))
+    empty = open_store(tmp_path, ReadOptions(part="empty"))
     assert (empty.rows, empty.metric, list(empty.batches())) == (0, "cosine", [])
 
 
@@ -191,8 +191,8 @@ def test_a_connected_client_is_read_by_scrolling(monkeypatch: pytest.MonkeyPatch
     client = qdrant.QdrantClient(":memory:")
     fill(client, VECTORS, TEXTS, range(ROWS), TITLES)
     client.delete("docs", list(GONE))
-    table = table_of_client(client, StorePlace("qdrant:http://localhost:6333"), AskedRows())
-    check_rows(store_of(table, AskedRows(), "Qdrant"), KEPT, TITLE)
+    table = table_of_client(client, StorePlace("qdrant:http://localhost:6333"), ReadOptions())
+    check_rows(store_of(table, ReadOptions(), "Qdrant"), KEPT, TITLE)
     search = table.search(SearchedColumns("vector", "id"))  # type: ignore[misc]
     assert (search.metric, search.present, search.exact, search.is_exact) == (
         "dot",
@@ -278,7 +278,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 def test_an_address_is_asked_patiently(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for named in (server, f"qdrant:{server}"):
-        store = open_store(named, AskedRows(part="current"))
+        store = open_store(named, ReadOptions(part="current"))
         Documented.fails = 2
         assert [batch.ids for batch in store.batches()] == [[1], [2]]
         assert (store.kind, store.metric, store.columns["text"]) == ("Qdrant", "cosine", "payload.text")

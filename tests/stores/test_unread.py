@@ -16,7 +16,7 @@ from engine_rows import GONE, KEPT, ROWS, TEXTS
 
 from embaudit.stores.milvus_file import row_of
 from embaudit.stores.opened import open_store
-from embaudit.stores.place import AskedRows
+from embaudit.stores.place import ReadOptions
 from embaudit.words.errors import EmbauditError
 
 D = 24
@@ -142,7 +142,7 @@ def test_word_vectors_are_read(name: str, header: bool, tmp_path: Path) -> None:
 def test_a_file_of_texts_is_none_of_word_vectors(tmp_path: Path) -> None:
     np.save(tmp_path / "v.npy", VECTORS)
     (tmp_path / "t.txt").write_text("\n".join(TEXTS), encoding="utf-8")
-    (batch,) = open_store(tmp_path / "v.npy", AskedRows(texts=tmp_path / "t.txt")).batches()
+    (batch,) = open_store(tmp_path / "v.npy", ReadOptions(texts=tmp_path / "t.txt")).batches()
     assert batch.texts == TEXTS
 
 
@@ -214,7 +214,7 @@ def test_a_file_of_an_older_milvus_lite_is_read(tmp_path: Path) -> None:
     connection.close()
     with pytest.raises(EmbauditError, match="has 2 collections: docs, empty"):
         open_store(file)
-    store = open_store(file, AskedRows(part="docs"))
+    store = open_store(file, ReadOptions(part="docs"))
     (batch,) = store.batches(["source"])
     assert (store.metric, store.rows, batch.texts, batch.fields["source"][3]) == ("cosine", ROWS, TEXTS, "s3")
     assert batch.ids == [row - 5 for row in range(ROWS)]
@@ -225,4 +225,4 @@ def test_a_file_of_an_older_milvus_lite_is_read(tmp_path: Path) -> None:
         connection.execute("UPDATE docs SET data = ? WHERE id = 9", (b"\x0a\xff",))
     connection.close()
     with pytest.raises(EmbauditError, match="row 9 of docs is no message of Milvus's"):
-        list(open_store(file, AskedRows(part="docs")).batches())
+        list(open_store(file, ReadOptions(part="docs")).batches())

@@ -18,7 +18,7 @@ import pytest
 from engine_rows import ROWS, TEXTS
 
 from embaudit.stores.opened import open_store
-from embaudit.stores.place import AskedRows
+from embaudit.stores.place import ReadOptions
 from embaudit.words.errors import EmbauditError
 
 D = 24
@@ -139,7 +139,7 @@ def test_columns_that_have_whole_numbers_for_names_are_named(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("text", ["v1.2.3 of 4 5 6 7 8 9", "(see 1, 2 and 3)", "{a, b}", "deadbeef" * 4, "12 34"])
 def test_texts_are_no_vectors(text: str, tmp_path: Path) -> None:
-    store = open_store(_rows(tmp_path, lambda row: NUMBERS[row]), AskedRows())
+    store = open_store(_rows(tmp_path, lambda row: NUMBERS[row]), ReadOptions())
     assert store.columns["text"] == "text"
     file = tmp_path / "texts.jsonl"
     file.write_text("\n".join(json.dumps({"text": text, "v": one}) for one in NUMBERS), encoding="utf-8")

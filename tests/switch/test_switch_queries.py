@@ -11,7 +11,7 @@ from role_clients import Client, fail
 from tiny import tiny_bert
 
 from embaudit.checkpoint import Checkpoint, LoadOptions, load_checkpoint
-from embaudit.embedders.opened import AskedAs, Prompts, open_function
+from embaudit.embedders.opened import CallOptions, Prompts, open_function
 from embaudit.measures.quality.material import ScoredPairs
 from embaudit.pages.html import render
 from embaudit.questions.switch.encode import SearchTexts
@@ -100,7 +100,7 @@ def test_one_object_with_two_prompts_is_not_the_same(
     )
     monkeypatch.chdir(tmp_path)
     name = "python:of_roles:embed"
-    asked = [AskedAs(), AskedAs(prompts=Prompts(query="red bird "))]
+    asked = [CallOptions(), CallOptions(prompts=Prompts(query="red bird "))]
     plain, prompted = (open_function(name, LoadOptions(device="cpu"), one) for one in asked)
     for other, is_said in ((prompted, False), (plain, True)):
         report = switch_functions(plain, other, [], [WITH_QUERIES])

@@ -14,7 +14,7 @@ from embaudit.questions.audit import AuditSettings
 from embaudit.watch.folders import checkpoint_folders
 from embaudit.watch.history import History, WatchedRevision
 from embaudit.watch.hub import list_organisation
-from embaudit.watch.look import BASELINE, Looked, Source, every_source, local_source, look, read_content
+from embaudit.watch.look import BASELINE, Source, SourceState, every_source, local_source, look, read_content
 from embaudit.watch.watch_list import OrganisationEntry, WatchList
 
 Put = Callable[[Path, int], Path]
@@ -22,7 +22,7 @@ NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 A, B, C = "a" * 40, "b" * 40, "c" * 40
 
 
-def audited(history: History, finding: Looked, hours: int = 0, audit_id: str | None = None) -> WatchedRevision:
+def audited(history: History, finding: SourceState, hours: int = 0, audit_id: str | None = None) -> WatchedRevision:
     """Put a finding on record as a watch does, once its audit is done."""
     when = NOON + timedelta(hours=hours)
     return history.put(
@@ -46,7 +46,7 @@ def repository(name: str = "owner/name", branch: str | None = None, **settings: 
     return Source(kind="hub", name=source, place=name, branch=branch, settings=AuditSettings(**settings))  # type: ignore[arg-type]
 
 
-def ask(source: Source, history: History) -> Looked:
+def ask(source: Source, history: History) -> SourceState:
     return look(source, history, content_of=read_content)
 
 

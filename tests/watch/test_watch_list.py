@@ -11,7 +11,7 @@ from embaudit.checkpoint.loading import PROMPTS
 from embaudit.measures import DEFAULT_MEASURES
 from embaudit.measures.profile import load_profile
 from embaudit.questions.audit import NOT_ASKED, AuditSettings
-from embaudit.stores.place import AskedRows
+from embaudit.stores.place import ReadOptions
 from embaudit.system.keys import content_key
 from embaudit.watch.watch_list import WatchList, read_watch_list
 from embaudit.words.errors import UsageError
@@ -231,7 +231,7 @@ def test_an_index_has_the_function_that_should_have_built_it(listed: Read, tmp_p
     )
     local, served = found.index
     assert (local.store, local.function) == (str(tmp_path / "index.parquet"), str(tmp_path / "best"))
-    assert local.asked_rows == AskedRows(texts=tmp_path / "texts.jsonl", where=(("language", "en"),))
+    assert local.asked_rows == ReadOptions(texts=tmp_path / "texts.jsonl", where=(("language", "en"),))
     assert local.name == f"{tmp_path / 'index.parquet'}, language = en"
     assert (served.name, served.asked_rows.part) == ("postgresql://host/db (from docs)", "docs")
 

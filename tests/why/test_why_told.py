@@ -18,7 +18,7 @@ from embaudit.questions.why.above import RowAbove
 from embaudit.questions.why.case import ByAnother, Case, StoreAnswer
 from embaudit.questions.why.lost import where_lost
 from embaudit.questions.why.report import WhyReport
-from embaudit.questions.why.verdict import Lost, ShownResults
+from embaudit.questions.why.verdict import Diagnosis, ShownResults
 
 sys.path.append(str(Path(__file__).resolve().parent))
 from test_where_lost import CASE, PIECE, READ, ROW, RULES, TEN, above, answer
@@ -151,5 +151,5 @@ def test_why_the_stores_own_search_was_not_asked(real: WhyReport, name: str) -> 
 
 
 def test_what_nothing_mends_has_no_arrow() -> None:
-    assert Lost("not told", "It could not be ranked.").told == "It could not be ranked."
-    assert Lost("found", "The store says: 1 rows are there..").told == "The store says: 1 row is there."
+    assert Diagnosis("not told", "It could not be ranked.").told == "It could not be ranked."
+    assert Diagnosis("found", "The store says: 1 rows are there..").told == "The store says: 1 row is there."

@@ -1,8 +1,8 @@
 """Finds a text that produces a vocabulary id, to show that the id is reachable.
 
 Used by ``embaudit.checkpoint.vocabulary.entries`` for ids that do not survive a round trip of decoding and encoding
-alone. The text "##ing" never produces WordPiece's ``##ing``, but a word ending in "ing" does; CLIP's ``worl`` needs a word that
-continues; a byte of a UTF-8 sequence needs a whole character.
+alone. The text "##ing" never produces WordPiece's ``##ing``, but a word ending in "ing" does; CLIP's ``worl`` needs a
+word that continues; a byte of a UTF-8 sequence needs a whole character.
 
 An id that none of these texts produces is called unreachable. This is a search, not a proof; but the texts are chosen
 so that nothing merges across the boundary (a Latin piece after a Cyrillic letter), and in the real vocabularies of the

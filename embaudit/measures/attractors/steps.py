@@ -92,7 +92,7 @@ def _by_words(searched: Searched) -> AttractorSimilarities | None:
 
 
 @dataclass(frozen=True)
-class Standing:
+class RankingOutcome:
     """What one way to rank finds.
 
     Attributes:
@@ -120,7 +120,7 @@ class Standing:
         return np.any(self.ranking == self.counts.argmax(), axis=1)
 
 
-def _standing(searched: Searched, similarities: AttractorSimilarities) -> Standing:
+def _standing(searched: Searched, similarities: AttractorSimilarities) -> RankingOutcome:
     one, taken, above, start = searched.collection, {}, {}, 0
     best = best_relevant(similarities.of_queries, one.relevant)
     for kind, texts in KINDS.items():
@@ -132,10 +132,10 @@ def _standing(searched: Searched, similarities: AttractorSimilarities) -> Standi
     above_documents = is_above(similarities.of_queries, best)
     for query, own in enumerate(one.own):
         above_documents[query, list(own)] = False
-    return Standing(ranking, counts_of(ranking, len(one.documents)), taken, above, above_documents)
+    return RankingOutcome(ranking, counts_of(ranking, len(one.documents)), taken, above, above_documents)
 
 
-def _kinds(searched: Searched, served: Standing, words: Standing | None) -> list[Row]:
+def _kinds(searched: Searched, served: RankingOutcome, words: RankingOutcome | None) -> list[Row]:
     count = len(searched.collection.documents)
     return [
         {
@@ -160,7 +160,7 @@ def _worst(texts: Sequence[str], taken: np.ndarray, above: np.ndarray) -> str | 
     return texts[first] if above[:, first].any() or taken[:, first].any() else None
 
 
-def _hubs(searched: Searched, served: Standing, words: Standing | None) -> list[Row]:
+def _hubs(searched: Searched, served: RankingOutcome, words: RankingOutcome | None) -> list[Row]:
     one = searched.collection
     of_queries = served.ranking[len(one.documents) :]
     return [
@@ -179,7 +179,7 @@ def _hubs(searched: Searched, served: Standing, words: Standing | None) -> list[
     ]
 
 
-def _summary(searched: Searched, served: Standing, words: Standing | None) -> Row:
+def _summary(searched: Searched, served: RankingOutcome, words: RankingOutcome | None) -> Row:
     documents, queries = searched.documents, searched.queries
     row: Row = {
         "data_set": searched.collection.name,

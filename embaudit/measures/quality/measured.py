@@ -12,7 +12,7 @@ from embaudit.corpora.downstream.paired import PairedEstimate
 from embaudit.embedders.checkpoint import declared_similarity
 from embaudit.measures.quality.baselines import collection_baselines, pair_baselines
 from embaudit.measures.quality.material import Collection, ScoredPairs
-from embaudit.measures.quality.passes import POOLINGS, SERVED, EveryWay, Pass, of_all, of_pairs
+from embaudit.measures.quality.passes import POOLINGS, SERVED, MultiPoolingEncoder, Pass, of_all, of_pairs
 from embaudit.measures.quality.scores import CollectionScorer, PairScorer, ResampledScore
 
 Ids = Sequence[Sequence[int]]
@@ -115,7 +115,7 @@ def measure_pairs(checkpoint: Checkpoint, pairs: ScoredPairs) -> MeasuredPairs:
     Raises:
         MeasureError: if a vector is not finite.
     """
-    encoder = EveryWay(checkpoint.reading("text"))
+    encoder = MultiPoolingEncoder(checkpoint.reading("text"))
     distinct = list(dict.fromkeys([*pairs.firsts, *pairs.seconds]))
     place = {text: index for index, text in enumerate(distinct)}
     ids = encoder.tokenize(distinct)
@@ -142,7 +142,10 @@ def measure_collection(checkpoint: Checkpoint, collection: Collection) -> Measur
     Raises:
         MeasureError: if a vector is not finite.
     """
-    queries, documents = EveryWay(checkpoint.reading("query")), EveryWay(checkpoint.reading("document"))
+    queries, documents = (
+        MultiPoolingEncoder(checkpoint.reading("query")),
+        MultiPoolingEncoder(checkpoint.reading("document")),
+    )
     asked, known = queries.tokenize(collection.queries), documents.tokenize(collection.documents)
     of_queries, of_documents = (
         encoder.passes(ids, POOLINGS, with_layers=True) for encoder, ids in ((queries, asked), (documents, known))

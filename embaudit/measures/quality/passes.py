@@ -43,7 +43,7 @@ class Pass:
         return self.vectors[SERVED]
 
 
-class EveryWay(Encoder):
+class MultiPoolingEncoder(Encoder):
     """Encodes each text once and pools its states in every way that was asked for."""
 
     def passes(

@@ -17,7 +17,7 @@ from embaudit.checkpoint.prompts import PromptTokens
 from embaudit.measures.quality.alternatives import Alternative
 from embaudit.measures.quality.material import ScoredPairs
 from embaudit.measures.quality.measured import Measured, MeasuredCollection, MeasuredPairs
-from embaudit.measures.quality.passes import EveryWay, of_all, of_pairs
+from embaudit.measures.quality.passes import MultiPoolingEncoder, of_all, of_pairs
 from embaudit.measures.quality.scores import CollectionScorer, PairScorer, ResampledScore
 from embaudit.words.errors import is_of_machine
 
@@ -131,7 +131,7 @@ def is_worth_trying(gain: ResampledScore) -> bool:
 def _gain_on_pairs(measured: MeasuredPairs, reader: Reader) -> ResampledScore | None:
     """On the pairs whose tokens the alternative changes most."""
     pairs = measured.pairs
-    encoder = EveryWay(reader.checkpoint)
+    encoder = MultiPoolingEncoder(reader.checkpoint)
     first, second = (reader.ids(side, "text") for side in (pairs.firsts, pairs.seconds))
     change = np.maximum(_change(measured.firsts_ids, first), _change(measured.seconds_ids, second))
     if (change > 0).mean() < MIN_SHARE:
@@ -165,7 +165,7 @@ def _gain_on_queries(measured: MeasuredCollection, reader: Reader) -> ResampledS
         share = max(share, float(changed.mean()))
         mixed = vectors.copy()
         if changed.any():
-            encoder = EveryWay(reader.checkpoint.reading(kind))  # type: ignore[arg-type]
+            encoder = MultiPoolingEncoder(reader.checkpoint.reading(kind))  # type: ignore[arg-type]
             mixed[changed] = encoder.passes([one for one, is_new in zip(other, changed, strict=True) if is_new]).served
         sides.append((mixed, vectors))
     if share < MIN_SHARE:

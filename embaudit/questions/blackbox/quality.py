@@ -44,7 +44,7 @@ FIRST_QUERIES, FIRST_DOCUMENTS = 25, 40
 
 
 @dataclass(frozen=True)
-class Asking:
+class CallerPrompts:
     """How texts are sent.
 
     Attributes:
@@ -69,10 +69,10 @@ class Asking:
 
 # What well-known families want before texts, which their servers do not always add.
 FAMILIES = {
-    "the pair of prompts of E5": Asking("query: ", "passage: "),
-    "the pair of prompts of Nomic": Asking("search_query: ", "search_document: "),
-    "the query prompt of BGE": Asking("Represent this sentence for searching relevant passages: "),
-    "an instruction before queries": Asking(
+    "the pair of prompts of E5": CallerPrompts("query: ", "passage: "),
+    "the pair of prompts of Nomic": CallerPrompts("search_query: ", "search_document: "),
+    "the query prompt of BGE": CallerPrompts("Represent this sentence for searching relevant passages: "),
+    "an instruction before queries": CallerPrompts(
         "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery: "
     ),
 }
@@ -80,7 +80,7 @@ WHERE_PROMPTS = "the prompts that callers or the server have to add"
 WHERE_CASE = "the server's tokenizer, or its do_lower_case"
 
 
-def served_quality(encode: Encode, material: Material, asking: Asking) -> QualityReport:
+def served_quality(encode: Encode, material: Material, asking: CallerPrompts) -> QualityReport:
     """Scores beside word overlap, collapse, the scale, and other ways to ask; nothing that needs the model's files."""
     findings = missing_findings(material)
     measured, failed = measure_all(
@@ -119,7 +119,7 @@ def served_quality(encode: Encode, material: Material, asking: Asking) -> Qualit
     return QualityReport((*findings, *said), figures, tuple(measured), golden)
 
 
-def _measure_pairs(encode: Encode, pairs: ScoredPairs, asking: Asking) -> MeasuredPairs:
+def _measure_pairs(encode: Encode, pairs: ScoredPairs, asking: CallerPrompts) -> MeasuredPairs:
     """Pairs of which both texts have a vector.
 
     Raises:
@@ -143,7 +143,7 @@ def _measure_pairs(encode: Encode, pairs: ScoredPairs, asking: Asking) -> Measur
     return MeasuredPairs(part, PairScorer(part), one, two, (), (), "cosine", baselines)
 
 
-def _measure_collection(encode: Encode, collection: Collection, asking: Asking) -> MeasuredCollection:
+def _measure_collection(encode: Encode, collection: Collection, asking: CallerPrompts) -> MeasuredCollection:
     """Texts without a vector find nothing, and are not found."""
     queries = encode(asking.queries(collection.queries), "query")
     documents = encode(asking.documents(collection.documents), "document")
@@ -154,7 +154,7 @@ def _measure_collection(encode: Encode, collection: Collection, asking: Asking) 
     return MeasuredCollection(collection, CollectionScorer(collection), one, two, (), (), "cosine", baselines)
 
 
-def _alternatives(encode: Encode, measured: Sequence[Measured], asking: Asking) -> Iterator[Alternative]:
+def _alternatives(encode: Encode, measured: Sequence[Measured], asking: CallerPrompts) -> Iterator[Alternative]:
     """The dot product, half the dimensions, lower-cased texts, and the prompts of well-known families."""
     served = {one.name: one.score(one.similarities()) for one in measured}
     first = measured[0].firsts if isinstance(measured[0], MeasuredPairs) else measured[0].documents
@@ -162,14 +162,14 @@ def _alternatives(encode: Encode, measured: Sequence[Measured], asking: Asking) 
     if np.ptp(lengths) > 1e-3 * lengths.max():
         gains = {one.name: one.score(one.similarities(similarity="dot")).minus(served[one.name]) for one in measured}
         yield Alternative("similarity", "the dot product", "cosine", "the similarity that the index is set to", gains)
-    tried = {"lower-cased text": replace(asking, change=str.lower), **FAMILIES, "text without prompts": Asking()}
+    tried = {"lower-cased text": replace(asking, change=str.lower), **FAMILIES, "text without prompts": CallerPrompts()}
     for name, other in tried.items():
         if other != asking:
             yield from _asked(encode, measured, asking, other, name)
 
 
 def _asked(
-    encode: Encode, measured: Sequence[Measured], asking: Asking, other: Asking, name: str
+    encode: Encode, measured: Sequence[Measured], asking: CallerPrompts, other: CallerPrompts, name: str
 ) -> Iterator[Alternative]:
     """Nothing if it changes no text, or if the texts get no vector so.
 
@@ -196,7 +196,9 @@ def _asked(
         yield Alternative("case" if is_case else "prompts", name, declared, where, gains)
 
 
-def _gain_on_pairs(encode: Encode, one: MeasuredPairs, asking: Asking, other: Asking) -> ResampledScore | None:
+def _gain_on_pairs(
+    encode: Encode, one: MeasuredPairs, asking: CallerPrompts, other: CallerPrompts
+) -> ResampledScore | None:
     part = one.pairs.first(PAIRS)
     sides = [other.texts(side) for side in (part.firsts, part.seconds)]
     if sides == [asking.texts(side) for side in (part.firsts, part.seconds)]:
@@ -209,7 +211,11 @@ def _gain_on_pairs(encode: Encode, one: MeasuredPairs, asking: Asking, other: As
 
 
 def _gain_on_queries(
-    encode: Encode, one: MeasuredCollection, some: tuple[Collection, np.ndarray], asking: Asking, other: Asking
+    encode: Encode,
+    one: MeasuredCollection,
+    some: tuple[Collection, np.ndarray],
+    asking: CallerPrompts,
+    other: CallerPrompts,
 ) -> ResampledScore | None:
     """What part of a collection, whose documents have these places, gains; None if it cannot be told."""
     part, places = some

@@ -13,7 +13,7 @@ from embaudit.measures.quality.material import Material
 from embaudit.measures.quality.measured import Measured, as_json
 from embaudit.questions.change.cut_off import cut_off_findings, measure_cut_off
 from embaudit.questions.change.declared import compare_configs, compare_declared, config_findings, declared_findings
-from embaudit.questions.change.gains import Beside, gain_findings, measure_beside, measure_tuned, of_base
+from embaudit.questions.change.gains import BaseComparison, gain_findings, measure_beside, measure_tuned, of_base
 from embaudit.questions.change.rows import row_findings
 from embaudit.questions.change.tensors import TensorChange
 from embaudit.questions.change.tokens import Tokens, compare_tokens, token_findings
@@ -46,7 +46,7 @@ class ChangeReport:
 
 
 @dataclass(frozen=True)
-class Ran:
+class TunedResults:
     """What the tuned checkpoint gave while it was in memory."""
 
     measured: list[Measured]
@@ -60,7 +60,7 @@ class Ran:
         sample: Material,
         measured: Sequence[Measured] = (),
         golden: Sequence[MeasuredGolden] = (),
-    ) -> Ran:
+    ) -> TunedResults:
         """
         Args:
             sample: pairs and collections on which a loss is one of what the base knows in general.
@@ -74,14 +74,14 @@ class Ran:
 
 
 def change_report(
-    tuned: Checkpoint, base: Checkpoint, sample: Material, ran: Ran | None, run_base: Callable[[], Checkpoint]
+    tuned: Checkpoint, base: Checkpoint, sample: Material, ran: TunedResults | None, run_base: Callable[[], Checkpoint]
 ) -> ChangeReport:
     """Compare weights, tokens, declarations, vectors, scores and scale; a part that fails is said and raises nothing.
 
     Args:
         tuned: what is to be served; neither it nor ``base`` is run, so that their weights may stay in their files.
         base: what it was made from, or its previous revision.
-        sample: as in ``Ran.of``.
+        sample: as in ``TunedResults.of``.
         ran: what the tuned checkpoint gave; None if it gave nothing, which was said.
         run_base: the base in memory, asked for when all else is done and not held any longer than it is run.
 
@@ -91,7 +91,7 @@ def change_report(
     report = ChangeReport()
     tokens: list[Tokens] = []
     weights: list[WeightChange] = []
-    beside: list[Beside] = []
+    beside: list[BaseComparison] = []
     moved: list[Moved] = []
     golden: list[GoldenChanges] = []
 
@@ -213,7 +213,7 @@ def _tensor(tensor: TensorChange) -> Figures:
     }
 
 
-def _scores(one: Beside) -> Figures:
+def _scores(one: BaseComparison) -> Figures:
     tuned, base = one.scores
     return {
         "name": one.name,

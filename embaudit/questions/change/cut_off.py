@@ -12,7 +12,7 @@ from embaudit.corpora.downstream.threshold import lets_other_share_through, tran
 from embaudit.declared.finding import Finding
 from embaudit.measures.quality.measured import MeasuredPairs, shown
 from embaudit.measures.quality.scale import LET_THROUGH, MIN_PAIRS
-from embaudit.questions.change.gains import Beside
+from embaudit.questions.change.gains import BaseComparison
 
 RULE = "cut_off"
 # A cut-off that lets through five times as many unrelated pairs, or keeps a tenth fewer of the matching ones.
@@ -43,7 +43,7 @@ class CutOff:
     kept: float
 
 
-def measure_cut_off(each: Beside) -> CutOff | None:
+def measure_cut_off(each: BaseComparison) -> CutOff | None:
     """None for a collection, or if there are too few matching or unrelated pairs, or two similarities."""
     one, two = each.tuned, each.base
     if not isinstance(one, MeasuredPairs) or not isinstance(two, MeasuredPairs) or one.similarity != two.similarity:

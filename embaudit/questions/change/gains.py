@@ -33,7 +33,7 @@ LEVEL, POWERLESS = 0.05, 0.05
 
 
 @dataclass(frozen=True)
-class Beside:
+class BaseComparison:
     """One data set with the vectors of both.
 
     Attributes:
@@ -74,13 +74,13 @@ def measure_tuned(tuned: Checkpoint, measured: Sequence[Measured], sample: Mater
     return sorted(ours, key=lambda one: _is_of(one, sample))
 
 
-def measure_beside(ours: Sequence[Measured], base: Checkpoint, sample: Material) -> list[Beside]:
+def measure_beside(ours: Sequence[Measured], base: Checkpoint, sample: Material) -> list[BaseComparison]:
     """What was measured of the tuned checkpoint, with the base's vectors.
 
     Raises:
         MeasureError: if a vector is not finite.
     """
-    return [Beside(one, of_base(base, one), is_given=not _is_of(one, sample)) for one in ours]
+    return [BaseComparison(one, of_base(base, one), is_given=not _is_of(one, sample)) for one in ours]
 
 
 def _is_of(one: Measured, sample: Material) -> bool:
@@ -105,7 +105,7 @@ def of_base(base: Checkpoint, one: Measured) -> Measured:
     )
 
 
-def gain_findings(beside: Sequence[Beside], *, is_tuned: bool = True) -> list[Finding]:
+def gain_findings(beside: Sequence[BaseComparison], *, is_tuned: bool = True) -> list[Finding]:
     """What was gained on the given data, if any was given, and what was lost on the sample.
 
     Args:
@@ -118,7 +118,7 @@ def gain_findings(beside: Sequence[Beside], *, is_tuned: bool = True) -> list[Fi
     return [*findings, *([_of_sample(sample, gains=gains, is_tuned=is_tuned)] if sample else [])]
 
 
-def _of_given(given: Sequence[Beside], *, gains: bool) -> Finding:
+def _of_given(given: Sequence[BaseComparison], *, gains: bool) -> Finding:
     """``look`` without a clear gain; ``problem`` for a large and clear loss on all of the data, and no gain on any."""
     said = "; ".join(_said(one) for one in given)
     losses = [one for one in given if _high(one.gain) < 0 and one.gain.value < -SMALLEST]
@@ -164,7 +164,7 @@ def _of_given(given: Sequence[Beside], *, gains: bool) -> Finding:
     )
 
 
-def _of_sample(sample: Sequence[Beside], *, gains: bool, is_tuned: bool) -> Finding:
+def _of_sample(sample: Sequence[BaseComparison], *, gains: bool, is_tuned: bool) -> Finding:
     """``problem`` only if it lost much on all of the sample and gained on none of the given data."""
     said = "; ".join(_said(one) for one in sample)
     losses = [one for one in sample if _high(one.gain) < 0 and one.gain.value < -SMALLEST]
@@ -197,7 +197,7 @@ def _of_sample(sample: Sequence[Beside], *, gains: bool, is_tuned: bool) -> Find
     )
 
 
-def _said(one: Beside) -> str:
+def _said(one: BaseComparison) -> str:
     tuned, base = one.scores
     gain = with_interval(tuned.minus(base).estimate(), signed=True)
     return f"{one.tuned.metric} {gain} on {one.name} ({shown(base.value)} → {shown(tuned.value)})"

@@ -21,7 +21,7 @@ from embaudit.declared.finding import Finding
 from embaudit.measures.quality.material import SAMPLE
 from embaudit.measures.quality.measured import MeasuredPairs
 from embaudit.measures.quality.passes import of_all
-from embaudit.questions.change.gains import Beside
+from embaudit.questions.change.gains import BaseComparison
 from embaudit.statistics.intervals import spearman
 
 RULE, HARDLY = "vectors_moved", "hardly_changed"
@@ -77,7 +77,7 @@ def hard_vectors(encoder: Encoder) -> HardVectors:
     return found
 
 
-def compare_vectors(tuned: HardVectors, base: HardVectors, beside: Sequence[Beside]) -> list[Moved]:
+def compare_vectors(tuned: HardVectors, base: HardVectors, beside: Sequence[BaseComparison]) -> list[Moved]:
     """Hard texts by kind, then the texts of each data set; empty if the two have other dimensions."""
     if {len(rows) for some in tuned.values() for rows in some.values()} != {
         len(rows) for some in base.values() for rows in some.values()
@@ -95,7 +95,7 @@ def compare_vectors(tuned: HardVectors, base: HardVectors, beside: Sequence[Besi
     return found
 
 
-def compare_neighbours(beside: Sequence[Beside]) -> list[Neighbours]:
+def compare_neighbours(beside: Sequence[BaseComparison]) -> list[Neighbours]:
     """Of each data set."""
     found = []
     for each in beside:
@@ -172,7 +172,7 @@ def number(value: float) -> str:
     return f"{value:.3f}".replace("0.", ".", 1) if value >= 0.0005 else f"{max(value, 0.0):.0e}"
 
 
-def _sides(each: Beside) -> Iterator[tuple[str, list[str], np.ndarray, np.ndarray]]:
+def _sides(each: BaseComparison) -> Iterator[tuple[str, list[str], np.ndarray, np.ndarray]]:
     """(kind, texts, tuned vectors, base vectors) of a data set, each text once."""
     one, two = each.tuned, each.base
     if isinstance(one, MeasuredPairs) and isinstance(two, MeasuredPairs):

@@ -24,7 +24,7 @@ from embaudit.measures.integrity.tables import TOKENIZER
 from embaudit.measures.quality.fewer import fewer
 from embaudit.measures.quality.material import Material, sample_material
 from embaudit.measures.quality.quality import QualityReport, no_figures, quality_findings
-from embaudit.questions.change.change import Ran, change_report
+from embaudit.questions.change.change import TunedResults, change_report
 from embaudit.questions.check.page import check_page
 from embaudit.questions.check.verdict import LEVEL_OF, Verdict, verdict_of
 from embaudit.questions.exports.files import export_findings
@@ -227,7 +227,7 @@ class _Parts:
         self.found[part] = guarded(called or part, check)
         self.left.pop(part)
 
-    def _in_full(self, encoder: Encoder) -> tuple[InFloat32 | None, Ran | None]:
+    def _in_full(self, encoder: Encoder) -> tuple[InFloat32 | None, TunedResults | None]:
         """What is read in float32: what half precision and a base are held against."""
         checkpoint = encoder.checkpoint
         self._run("integrity", lambda: integrity_findings(checkpoint))
@@ -239,12 +239,12 @@ class _Parts:
         quality = self._quality(encoder)
         return exact, None if self.base is None else self._for_base(checkpoint, quality)
 
-    def _for_base(self, checkpoint: Checkpoint, quality: QualityReport) -> Ran | None:
-        ran: list[Ran] = []
+    def _for_base(self, checkpoint: Checkpoint, quality: QualityReport) -> TunedResults | None:
+        ran: list[TunedResults] = []
 
         def for_base() -> list[Finding]:
             self.sample = fewer(checkpoint, self.sample).read
-            ran.append(Ran.of(checkpoint, self.sample, quality.measured, quality.golden))
+            ran.append(TunedResults.of(checkpoint, self.sample, quality.measured, quality.golden))
             return []
 
         self.found["for_base"] = guarded("vectors_beside_the_base", for_base)
@@ -284,7 +284,7 @@ class _Parts:
         self._run("quality", quality)
         return reports[-1]
 
-    def _beside_base(self, base: str, ran: Ran | None) -> None:
+    def _beside_base(self, base: str, ran: TunedResults | None) -> None:
         so_far = verdict_of(self.findings).so_far
         self.progress(f"{self.reference}: {so_far} What has changed against {base} comes next.")
 

@@ -17,7 +17,7 @@ from embaudit.measures.quality.material import Material, sample_material
 from embaudit.measures.quality.measured import Measured
 from embaudit.questions.blackbox.limit import limit_findings
 from embaudit.questions.blackbox.numbers import MAY_HAVE_NONE, hard_texts, number_findings
-from embaudit.questions.blackbox.quality import Asking, served_quality
+from embaudit.questions.blackbox.quality import CallerPrompts, served_quality
 from embaudit.questions.check.check import CheckReport
 from embaudit.questions.parity.asking import ask_as, ask_otherwise, confirmed, still_the_same
 from embaudit.questions.parity.compare import HALF
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def check_served(
-    function: EmbeddingFunction, material: Material | None = None, asking: Asking | None = None
+    function: EmbeddingFunction, material: Material | None = None, asking: CallerPrompts | None = None
 ) -> CheckReport:
     """Check a function by its vectors alone: numbers, one function, limit, quality, lengths.
 
@@ -55,7 +55,7 @@ def check_served(
     findings = _steady(
         function.live,
         log,
-        list(_parts(function, texts, alone, log, material or sample_material(), asking or Asking(), figures)),
+        list(_parts(function, texts, alone, log, material or sample_material(), asking or CallerPrompts(), figures)),
         figures,
     )
     dimension = alone.vectors.shape[1]
@@ -76,7 +76,7 @@ def _parts(
     alone: Answers,
     log: Sequence[Request],
     material: Material,
-    asking: Asking,
+    asking: CallerPrompts,
     figures: dict[str, Any],
 ) -> Iterable[Finding]:
     yield from ignored_dimensions(function, alone.vectors.shape[1])

@@ -59,10 +59,10 @@ def export_findings(checkpoint: Checkpoint, figures: dict[str, Any], *, runs: bo
 def _held(checkpoint: Checkpoint, files: dict[ExportedFile, OnnxFile], figures: dict[str, Any]) -> list[Finding]:
     # Nothing of this is imported where there are no such files.
     from embaudit.questions.exports.findings import findings_of
-    from embaudit.questions.exports.held import Held, OwnVectors
+    from embaudit.questions.exports.held import ExportComparison, OwnVectors
 
     beside = OwnVectors(checkpoint)
-    held: list[Held] = []
+    held: list[ExportComparison] = []
     found: list[Finding] = []
     for export, file in files.items():
         try:

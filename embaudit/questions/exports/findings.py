@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from embaudit.declared.finding import Finding
-from embaudit.questions.exports.held import Held
+from embaudit.questions.exports.held import ExportComparison
 from embaudit.questions.exports.quantised import BITS
 from embaudit.questions.parity.apart import farthest, is_apart, is_rounding
 from embaudit.questions.parity.compare import HALF, SAME, SAME_LENGTH, KindDifference
@@ -28,7 +28,7 @@ LENGTH_IF_QUANTISED = 0.1
 NEIGHBOURS = 0.9
 
 
-def findings_of(held: Sequence[Held], reference: str) -> Iterator[Finding]:
+def findings_of(held: Sequence[ExportComparison], reference: str) -> Iterator[Finding]:
     """One finding for all files that are the weights, and one for each other.
 
     Args:
@@ -49,7 +49,7 @@ def findings_of(held: Sequence[Held], reference: str) -> Iterator[Finding]:
             yield _another(one, reference) or _in_batches(one) or _rounded(one)
 
 
-def _another(held: Held, reference: str) -> Finding | None:
+def _another(held: ExportComparison, reference: str) -> Finding | None:
     """The problem that a file is another function; None if it is the weights, rounded or not."""
     because = list(_causes(held))
     is_far = _is_far(held)
@@ -80,7 +80,7 @@ def _another(held: Held, reference: str) -> Finding | None:
     )
 
 
-def _causes(held: Held) -> Iterator[str]:
+def _causes(held: ExportComparison) -> Iterator[str]:
     """What makes it another function whatever its precision, as sentences without their full stops."""
     beside, told = held.weights, held.explanation
     if beside.are_others:
@@ -102,7 +102,7 @@ def _causes(held: Held) -> Iterator[str]:
         yield f"{len(failed)} texts get no vector, {quoted(kind.texts[place])} first: {reason.rstrip('.')}"
 
 
-def _is_far(held: Held) -> bool:
+def _is_far(held: ExportComparison) -> bool:
     """Whether vectors differ by more than the file's precision makes them."""
     if held.dimensions[0] != held.dimensions[1]:
         return True
@@ -116,7 +116,7 @@ def _is_far(held: Held) -> bool:
     return held.worst > HALF
 
 
-def _has_another_length(held: Held) -> bool:
+def _has_another_length(held: ExportComparison) -> bool:
     ratios = np.concatenate([kind.ratios for kind in held.kinds])
     ratios = ratios[np.isfinite(ratios)]
     if not len(ratios):
@@ -126,7 +126,7 @@ def _has_another_length(held: Held) -> bool:
     return bool(np.abs(ratios - 1).max() > (SAME_LENGTH if held.precision == "float32" else HALF))
 
 
-def _failed(held: Held) -> list[tuple[KindDifference, int, str]]:
+def _failed(held: ExportComparison) -> list[tuple[KindDifference, int, str]]:
     """Texts without a vector to which the checkpoint gives one, and why."""
     return [
         (kind, place, kind.failures.get(place, "it is NaN or zeros"))
@@ -136,7 +136,7 @@ def _failed(held: Held) -> list[tuple[KindDifference, int, str]]:
     ]
 
 
-def _in_batches(held: Held) -> Finding | None:
+def _in_batches(held: ExportComparison) -> Finding | None:
     """Whether a text has another vector beside others; of a quantised file this is said with the rest."""
     found = held.batched
     if found.failures:
@@ -166,7 +166,7 @@ def _in_batches(held: Held) -> Finding | None:
     )
 
 
-def _rounded(held: Held) -> Finding:
+def _rounded(held: ExportComparison) -> Finding:
     """How much is lost by a lower precision."""
     rounds = "half precision" if held.precision == "float32" else "its precision"
     sentence = (
@@ -193,14 +193,14 @@ def number(value: float) -> str:
     return f"{value:.3f}".replace("0.", ".", 1) if value >= 0.0005 else f"{max(value, 0.0):.0e}"
 
 
-def _described(held: Held) -> str:
+def _described(held: ExportComparison) -> str:
     """The file, with its precision and what wrote it."""
     more = [held.precision, *([held.producer] if held.producer else ())]
     more += [f"{held.batch} text{'s' if held.batch > 1 else ''} at a time"] if held.batch else []
     return f"{held.name} ({', '.join(more)})"
 
 
-def _command(held: Held, reference: str) -> str:
+def _command(held: ExportComparison, reference: str) -> str:
     name = held.name.partition(" (")[0]
     where = f"{reference.rstrip('/')}/{name}"
     return f"embaudit parity {shlex.quote(reference)} --with {shlex.quote(where)} --with-backend onnx"

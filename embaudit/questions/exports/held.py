@@ -37,7 +37,7 @@ PAIRS = 60
 
 
 @dataclass(frozen=True)
-class Held:
+class ExportComparison:
     """One output of one ONNX file beside the weights.
 
     Attributes:
@@ -125,7 +125,7 @@ class OwnVectors:
         """(sentences, ≤ 10) places of the nearest by the checkpoint's own vectors."""
         return _nearest(Encoder(self.checkpoint).encode_texts(self.sentences))
 
-    def hold(self, file: OnnxFile, name: str) -> Iterator[Held]:
+    def hold(self, file: OnnxFile, name: str) -> Iterator[ExportComparison]:
         """Each output of a file that may be served.
 
         Raises:
@@ -146,7 +146,7 @@ class OwnVectors:
             self._noise[rounding] = tuple(medians)
         return self._noise[rounding]
 
-    def _held(self, encoder: OnnxEncoder, name: str, weights: WeightsBeside) -> Held:
+    def _held(self, encoder: OnnxEncoder, name: str, weights: WeightsBeside) -> ExportComparison:
         model, flat = encoder.model, self._flat
         alone = encoder.rows(flat)
         failures = dict(encoder.failures)
@@ -161,7 +161,7 @@ class OwnVectors:
             failed = {place: failures[text] for place, text in enumerate(texts) if text in failures}
             kinds.append(compare_kind(kind, texts, self.rows[kind], rows[kind], failed))
         precision = model.file.precision
-        held = Held(
+        held = ExportComparison(
             name,
             precision,
             model.file.producer,
@@ -197,7 +197,9 @@ class OwnVectors:
         return dict(zip(self.texts, np.split(rows, ends), strict=True))
 
 
-def _with_reasons(held: Held, beside: OwnVectors, encoder: OnnxEncoder, rows: Mapping[str, np.ndarray]) -> Held:
+def _with_reasons(
+    held: ExportComparison, beside: OwnVectors, encoder: OnnxEncoder, rows: Mapping[str, np.ndarray]
+) -> ExportComparison:
     """What else there is to know of a file whose vectors are others: how much comes of rounding, and what does not."""
     noise = beside.noise(rounding_of(encoder.model.file)) if held.precision in BITS else None
     found = encoder.rows(beside.sentences, BATCH)

@@ -55,7 +55,7 @@ CLEARLY_LESS = 4
 
 
 @dataclass(frozen=True)
-class AskedOtherwise:
+class BatchingCheck:
     """The same texts asked in one way and alone.
 
     Attributes:
@@ -106,7 +106,7 @@ def ask_otherwise(
     alone: np.ndarray,
     rounding: float = HALF,
     log: Sequence[Request] = (),
-) -> Iterator[AskedOtherwise]:
+) -> Iterator[BatchingCheck]:
     """Ask for the same texts in other ways; each that makes a difference is tried again, with alone beside it.
 
     If it is the function that has changed meanwhile, that is said, and no more is asked.
@@ -121,9 +121,9 @@ def ask_otherwise(
     texts, alone = list(texts[:BATCH]), alone[:BATCH]
     lengths = [len(ids) for ids in checkpoint.tokenize(texts)] if checkpoint else [len(text) for text in texts]
 
-    def held(how: str, places: Sequence[int], answers: Answers) -> AskedOtherwise:
+    def held(how: str, places: Sequence[int], answers: Answers) -> BatchingCheck:
         difference = held_to_alone([texts[place] for place in places], alone[list(places)], answers)
-        return AskedOtherwise(how, difference, rounding=rounding)
+        return BatchingCheck(how, difference, rounding=rounding)
 
     control = SteadyControl(function, log or list(numbered(texts, alone)), rounding)
     back = list(range(len(texts)))[::-1]
@@ -140,21 +140,21 @@ def ask_otherwise(
     batch = [*equal, *[equal[0]] * COPIES]
     copies = [texts[place] for place in batch]
 
-    def in_a_batch_of_one_length() -> AskedOtherwise:
+    def in_a_batch_of_one_length() -> BatchingCheck:
         found = held("in a batch of equal length", batch, function.encode(copies, most=len(batch)))
         return replace(found, cause=_copies_cause(function, found.difference, [texts[place] for place in equal]))
 
     # Servers make batches of requests that come together: of texts of mixed length, and of one length.
     together = [*range(len(texts)), *batch]
 
-    def in_parallel() -> AskedOtherwise:
+    def in_parallel() -> BatchingCheck:
         parallel = function.encode([texts[place] for place in together], most=1, at_once=PARALLEL)
         return held(f"while {PARALLEL - 1} others are", together, parallel)
 
-    def beside_nothing() -> AskedOtherwise | None:
+    def beside_nothing() -> BatchingCheck | None:
         return ask_beside_an_empty_text(function, texts, alone, rounding)
 
-    ways: list[Callable[[], AskedOtherwise | None]] = [
+    ways: list[Callable[[], BatchingCheck | None]] = [
         lambda: ask_in_a_batch(function, texts, alone, checkpoint, rounding),
         in_a_batch_of_one_length,
         beside_nothing,
@@ -169,7 +169,7 @@ def ask_otherwise(
                 return
 
 
-def confirmed(way: Callable[[], AskedOtherwise | None], control: SteadyControl) -> AskedOtherwise | None:
+def confirmed(way: Callable[[], BatchingCheck | None], control: SteadyControl) -> BatchingCheck | None:
     """What comes of asking in some way; if that is a difference, whether it comes again, and not of asking alone.
 
     What is asked at the same time as others may go wrong once in a while.
@@ -185,12 +185,10 @@ def confirmed(way: Callable[[], AskedOtherwise | None], control: SteadyControl) 
     difference = first.difference
     if moved is not None:
         difference = replace(difference, distances=np.array([moved[0]]), texts=(moved[1],), failures={})
-    return AskedOtherwise(AGAIN, difference, control.when(), first.rounding) if difference.worst > HALF else second
+    return BatchingCheck(AGAIN, difference, control.when(), first.rounding) if difference.worst > HALF else second
 
 
-def still_the_same(
-    function: EmbeddingFunction, log: Sequence[Request], rounding: float = HALF
-) -> AskedOtherwise | None:
+def still_the_same(function: EmbeddingFunction, log: Sequence[Request], rounding: float = HALF) -> BatchingCheck | None:
     """Some texts asked alone once more, after all else; None if they have the vectors that they had."""
     if not log:
         return None
@@ -200,12 +198,12 @@ def still_the_same(
         return None
     nothing = np.full(1, np.nan)
     difference = KindDifference("asking", (moved[1],), np.array([moved[0]]), nothing, np.array([True]), {})
-    return AskedOtherwise(AGAIN, difference, control.when(), rounding)
+    return BatchingCheck(AGAIN, difference, control.when(), rounding)
 
 
 def ask_as(
     function: EmbeddingFunction, role: TextKind, texts: Sequence[str], alone: np.ndarray, rounding: float = HALF
-) -> Iterator[AskedOtherwise]:
+) -> Iterator[BatchingCheck]:
     """Ask for texts as queries, or as documents, together and again: many functions have a way of their own for these.
 
     Args:
@@ -219,7 +217,7 @@ def ask_as(
     for how, most in (("in a batch", len(some)), (AGAIN, 1)):
         answers = function.encode(some[::-1], role, most=most)
         held = held_to_alone(some[::-1], own[::-1], answers)
-        yield AskedOtherwise(f"as a {role} {how}", held, rounding=rounding)
+        yield BatchingCheck(f"as a {role} {how}", held, rounding=rounding)
 
 
 def ask_in_a_batch(
@@ -228,7 +226,7 @@ def ask_in_a_batch(
     alone: np.ndarray,
     checkpoint: Checkpoint | None = None,
     rounding: float = HALF,
-) -> AskedOtherwise:
+) -> BatchingCheck:
     """Ask for texts of mixed length at once.
 
     Args:
@@ -237,12 +235,12 @@ def ask_in_a_batch(
     mixed = function.encode(texts, most=len(texts))
     held = held_to_alone(texts, alone, mixed)
     cause = _batch_cause(held, checkpoint, mixed.vectors, alone, rounding)
-    return AskedOtherwise("in a batch of mixed length", held, cause, rounding)
+    return BatchingCheck("in a batch of mixed length", held, cause, rounding)
 
 
 def ask_beside_an_empty_text(
     function: EmbeddingFunction, texts: Sequence[str], alone: np.ndarray, rounding: float = HALF
-) -> AskedOtherwise | None:
+) -> BatchingCheck | None:
     """Ask for texts with an empty one among them: some leave that out, and all others move up."""
     places = [place for place, text in enumerate(texts) if text.strip()][:BESIDE_NOTHING]
     if len(places) < BESIDE_NOTHING:
@@ -257,12 +255,12 @@ def ask_beside_an_empty_text(
         moved_up = apart(answers.vectors[middle:-1], own[middle:])
         if np.nan_to_num(moved_up, nan=2.0).max() <= max(rounding, LEFT):
             cause = "leaves out a text with nothing in it, and gives those after it each other's vectors"
-    return AskedOtherwise("beside an empty text", held, cause, rounding)
+    return BatchingCheck("beside an empty text", held, cause, rounding)
 
 
 def ask_for_base64(
     function: EmbeddingFunction, texts: Sequence[str], alone: np.ndarray, rounding: float = HALF
-) -> Iterator[AskedOtherwise]:
+) -> Iterator[BatchingCheck]:
     """Ask for base64, which OpenAI's client does, if the function knows such a thing."""
     encoded = function.encode_base64(texts)
     if encoded is None:
@@ -270,10 +268,10 @@ def ask_for_base64(
     # Some servers have no base64, and say so.
     if encoded.failures and set(encoded.failures.values()) == {LISTS}:
         nothing = replace(held_to_alone(texts, alone, encoded), failures={})
-        yield AskedOtherwise("for base64", nothing, LISTS, rounding)
+        yield BatchingCheck("for base64", nothing, LISTS, rounding)
     elif not all("status 4" in reason for reason in encoded.failures.values()) or not encoded.failures:
         held = held_to_alone(texts, alone, encoded)
-        yield AskedOtherwise("for base64", held, _encoding_cause(encoded.vectors, alone), rounding)
+        yield BatchingCheck("for base64", held, _encoding_cause(encoded.vectors, alone), rounding)
 
 
 def held_to_alone(texts: Sequence[str], alone: np.ndarray, answers: Answers) -> KindDifference:

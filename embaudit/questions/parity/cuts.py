@@ -21,7 +21,7 @@ from embaudit.questions.parity.foreign import text_unit, usable
 from embaudit.questions.parity.forms import Form
 from embaudit.questions.parity.readings import Reading, Side, Windows, cut_after, in_pieces, with_limit
 from embaudit.questions.parity.units import CHARACTERS, WORDS, CutPieces, Unit
-from embaudit.questions.parity.vectors import Maker, Making
+from embaudit.questions.parity.vectors import Maker, PoolingVariant
 
 # Lengths that are tried at once, evenly spread over what is left; and around how many of the best it is gone on.
 POINTS, KEPT = 33, 3
@@ -66,7 +66,7 @@ class _FoundCut:
 def likely_cuts(
     maker: Maker,
     reading: Reading,
-    making: Making,
+    making: PoolingVariant,
     texts: Sequence[str],
     wanted: np.ndarray,
     distances: np.ndarray,
@@ -120,7 +120,7 @@ class _Search:
     """
 
     maker: Maker
-    making: Making
+    making: PoolingVariant
     form: Form
     texts: Sequence[str]
     wanted: np.ndarray
@@ -221,7 +221,7 @@ class _Search:
         )
 
 
-def _makings(making: Making, reading: Reading) -> tuple[Making, ...]:
+def _makings(making: PoolingVariant, reading: Reading) -> tuple[PoolingVariant, ...]:
     """The making, and what else may be done to the vectors of windows."""
     return (making, replace(making, by_length=True)) if reading.averages else (making,)
 

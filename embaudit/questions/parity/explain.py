@@ -20,7 +20,7 @@ from embaudit.questions.parity.foreign import untried
 from embaudit.questions.parity.forms import Form, forms_of
 from embaudit.questions.parity.readings import Reading, Windows, alternatives, declared, uncut, whole_alternatives
 from embaudit.questions.parity.texts import spread
-from embaudit.questions.parity.vectors import Maker, Making
+from embaudit.questions.parity.vectors import Maker, PoolingVariant
 
 # By kind.
 Texts = Mapping[str, Sequence[str]]
@@ -97,7 +97,7 @@ class _Way:
     """One way to use the checkpoint, and how far it is from the other's vectors on the search's texts."""
 
     reading: Reading
-    making: Making
+    making: PoolingVariant
     distances: np.ndarray
 
     @property
@@ -213,7 +213,7 @@ def _best(maker: Maker, reading: Reading, windows: Sequence[Windows], wanted: np
         if best is None or way.beats(best):
             best = way
     # A dimension that nothing gives.
-    return best or _Way(reading, Making(), np.full(len(windows), np.nan))
+    return best or _Way(reading, PoolingVariant(), np.full(len(windows), np.nan))
 
 
 def _chosen(texts: Texts, theirs: Vectors) -> tuple[list[str], np.ndarray]:
@@ -324,7 +324,7 @@ def _length_of_each(
     return "gives vectors of another length"
 
 
-def _lengths(maker: Maker, best: _Way, making: Making, windows: Sequence[Windows]) -> np.ndarray | None:
+def _lengths(maker: Maker, best: _Way, making: PoolingVariant, windows: Sequence[Windows]) -> np.ndarray | None:
     """(n,) of the vectors of texts; None if this making gives none."""
     rows = maker.vectors(best.reading, making, windows)
     return None if rows is None else np.asarray(np.linalg.norm(rows[:, : maker.dimension], axis=1))

@@ -9,7 +9,7 @@ import numpy as np
 
 from embaudit.declared.finding import Finding, Level
 from embaudit.questions.parity.apart import farthest, is_apart, moved
-from embaudit.questions.parity.asking import AGAIN, AskedOtherwise
+from embaudit.questions.parity.asking import AGAIN, BatchingCheck
 from embaudit.questions.parity.compare import (
     LEFT,
     SAME,
@@ -45,7 +45,7 @@ def findings_of(
     kinds: Sequence[KindDifference],
     dimensions: tuple[int, int],
     explanation: Explanation | None,
-    asked: Sequence[AskedOtherwise],
+    asked: Sequence[BatchingCheck],
     known: str = "checkpoint",
     in_roles: Mapping[str, Explanation] | None = None,
     declared: str = "",
@@ -196,7 +196,7 @@ def _not_tried(explanation: Explanation | None) -> str:
     return header + (f" {explanation.untried}" if explanation.untried else "")
 
 
-def finding_of_asking(asked: AskedOtherwise) -> Finding:
+def finding_of_asking(asked: BatchingCheck) -> Finding:
     """Whether a text asked in some way gets the vector that it gets alone."""
     difference = asked.difference
     name = f"asked_{asked.how.split()[-1]}"

@@ -14,7 +14,7 @@ from embaudit.declared.finding import Finding, Level
 from embaudit.embedders.as_documents import taken_alike
 from embaudit.embedders.function import Answers, EmbeddingFunction, roles_to_compare
 from embaudit.questions.parity.apart import moved
-from embaudit.questions.parity.asking import AGAIN, AskedOtherwise, ask_as, ask_otherwise, confirmed, still_the_same
+from embaudit.questions.parity.asking import AGAIN, BatchingCheck, ask_as, ask_otherwise, confirmed, still_the_same
 from embaudit.questions.parity.compare import KindDifference, compare_kind, rounding_of
 from embaudit.questions.parity.findings import ROUNDED, asked_for, findings_of
 from embaudit.questions.parity.page import parity_page
@@ -70,7 +70,7 @@ class ParityReport(Report):
     other: str
     inside: bool = field(default=True, kw_only=True)
     kinds: tuple[KindDifference, ...]
-    asked: tuple[AskedOtherwise, ...] = ()
+    asked: tuple[BatchingCheck, ...] = ()
     explanation: Explanation | None = None
     in_roles: Mapping[str, Explanation] = field(default_factory=dict)
     corpora: tuple[CorpusDifference, ...] = ()
@@ -187,7 +187,7 @@ def compare_with(
         compare_kind(kind, some, ours[kind].vectors, theirs[kind].vectors, theirs[kind].failures)
         for kind, some in texts.items()
     )
-    asked: tuple[AskedOtherwise, ...] = ()
+    asked: tuple[BatchingCheck, ...] = ()
     if other.may_depend_on_asking and dimensions[1]:
         progress("the same texts in other ways")
         batch, alone = _batch(texts, theirs)

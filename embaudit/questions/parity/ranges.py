@@ -15,7 +15,7 @@ from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.tokenizer import NO_LIMIT
 from embaudit.declared.finding import Finding
 from embaudit.embedders.function import EmbeddingFunction
-from embaudit.questions.parity.asking import AskedOtherwise, held_to_alone
+from embaudit.questions.parity.asking import BatchingCheck, held_to_alone
 from embaudit.questions.parity.compare import HALF, apart
 from embaudit.questions.parity.texts import LONGEST_TRIED, text_of
 from embaudit.words.errors import EmbauditError
@@ -41,7 +41,7 @@ CUT, REFUSED = "declared_limit", "declared_limit_refused"
 
 def ask_many_at_once(
     function: EmbeddingFunction, texts: Sequence[str], alone: np.ndarray, rounding: float
-) -> AskedOtherwise | None:
+) -> BatchingCheck | None:
     """Ask for as many texts in one request as are taken; None if no more than a batch is.
 
     Args:
@@ -71,7 +71,7 @@ def ask_many_at_once(
         # Some texts may share a vector.
         if right and off[right:].mean() >= MOST:
             cause = f"gives the first {right:,} texts of a request their vectors, and those after them others"
-        return AskedOtherwise(f"with {size - 1} others in a request", difference, cause, rounding)
+        return BatchingCheck(f"with {size - 1} others in a request", difference, cause, rounding)
     return None
 
 

@@ -28,7 +28,7 @@ Key = tuple[tuple[int, ...], int, int, int, SegmentIds | None, Attention, int]
 
 
 @dataclass(frozen=True)
-class Making:
+class PoolingVariant:
     """A way to make vectors of states.
 
     Attributes:
@@ -82,7 +82,7 @@ class Maker:
     def declared_pooling(self) -> str:
         return "+".join(self.checkpoint.recipe.pooling)
 
-    def makings(self, reading: Reading) -> Iterator[Making]:
+    def makings(self, reading: Reading) -> Iterator[PoolingVariant]:
         """Every way that gives vectors of the right dimension, the declared one first."""
         places = range(len(self.steps))
         sizes = range(len(self.steps) + 1) if len(self.steps) <= FEW_MODULES else (0, 1, len(self.steps))
@@ -92,9 +92,9 @@ class Maker:
                     continue
                 for layer in (0, 1):
                     for by_length in (False, True) if reading.averages else (False,):
-                        yield Making(pooling, layer, skipped, by_length)
+                        yield PoolingVariant(pooling, layer, skipped, by_length)
 
-    def vectors(self, reading: Reading, making: Making, windows: Sequence[Windows]) -> np.ndarray | None:
+    def vectors(self, reading: Reading, making: PoolingVariant, windows: Sequence[Windows]) -> np.ndarray | None:
         """(n, D) of texts whose windows were ``pool``ed before, not cut; NaN for a text without tokens.
 
         None if the modules do not take such a pooling, or fewer dimensions than wanted come out.
@@ -148,7 +148,7 @@ class Maker:
         self._pooled |= {keys[place]: pooled for place, pooled in found}
         return True
 
-    def _row(self, reading: Reading, ids: tuple[int, ...], making: Making) -> np.ndarray:
+    def _row(self, reading: Reading, ids: tuple[int, ...], making: PoolingVariant) -> np.ndarray:
         return self._pooled[self._key(reading, ids)][making.pooling, making.layer]
 
     def _made(self, pooled: np.ndarray, skipped: tuple[int, ...]) -> np.ndarray:

@@ -19,7 +19,7 @@ from embaudit.embedders.function import Answers, EmbeddingFunction
 from embaudit.questions.parity.apart import is_apart, is_rounding, moved
 from embaudit.questions.parity.asking import (
     AGAIN,
-    AskedOtherwise,
+    BatchingCheck,
     ask_for_base64,
     ask_in_a_batch,
     confirmed,
@@ -124,7 +124,7 @@ def verify_with(passport: Passport, other: EmbeddingFunction) -> PassportReport:
     )
 
 
-def _asked(passport: Passport, other: EmbeddingFunction) -> tuple[dict[str, Answers], list[AskedOtherwise]]:
+def _asked(passport: Passport, other: EmbeddingFunction) -> tuple[dict[str, Answers], list[BatchingCheck]]:
     """The other's vectors of each canary alone, and whether an endpoint's depend on how it is asked.
 
     An endpoint gets some requests at a time, which is faster; if a vector is not the passport's, one after the other.
@@ -132,7 +132,7 @@ def _asked(passport: Passport, other: EmbeddingFunction) -> tuple[dict[str, Answ
     texts = {kind: [canary.text for canary in some] for kind, some in passport.kinds.items()}
     if not other.may_depend_on_asking:
         return asked_alone(other, texts), []
-    asked: list[AskedOtherwise] = []
+    asked: list[BatchingCheck] = []
     theirs = asked_alone(other, texts, at_once=AT_ONCE)
     kinds = _compared(passport, theirs)
     log = requests_of(texts, theirs, 0, -1)
@@ -143,7 +143,7 @@ def _asked(passport: Passport, other: EmbeddingFunction) -> tuple[dict[str, Answ
         log = requests_of(texts, theirs, first + 1, other.requests - first)
         # What is asked one after the other was asked a second time.
         how = TOGETHER if other.takes_many_at_once else AGAIN
-        held = AskedOtherwise(how, _held(every, _every(theirs), together), rounding=rounding_of(kinds))
+        held = BatchingCheck(how, _held(every, _every(theirs), together), rounding=rounding_of(kinds))
         moved = still_the_same(other, log) if held.is_off else None
         if moved is not None:
             return theirs, [moved]

@@ -10,7 +10,7 @@ import numpy as np
 
 from embaudit.questions.search.queries import Queries
 from embaudit.questions.search.recall import MeanShare, Truth, without_own
-from embaudit.stores.search import Dial, Settings, StoreSearch, Where
+from embaudit.stores.search import SearchParameter, Settings, StoreSearch, Where
 
 # Queries that settings are tried with, and beyond which recall a wider setting is not tried.
 TRIED_WITH = 100
@@ -54,7 +54,7 @@ def tried_settings(
     found = [_tried(search, some, truth, present, dict(present), where)]
     best = dict(present)
     for dial in search.dials:
-        here = Dial(dial.name, present.get(dial.name, dial.present), dial.most)
+        here = SearchParameter(dial.name, present.get(dial.name, dial.present), dial.most)
         for value in here.wider():
             one = _tried(search, some, truth, present, {**best, dial.name: value}, where)
             progress(len(some))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from embaudit.questions.search.queries import Queries
 from embaudit.questions.search.reach import WIDEST, widest_of
 from embaudit.questions.search.recall import Results, without_own
-from embaudit.stores.search import Dial, Settings, StoreSearch, Where
+from embaudit.stores.search import SearchParameter, Settings, StoreSearch, Where
 
 # Queries with too few results that are asked again.
 AGAIN = 20
@@ -36,7 +36,7 @@ def wider_settings(search: StoreSearch, present: Settings) -> Iterator[tuple[dic
     steps: list[tuple[int, dict[str, int], str]] = []
     for dial in search.dials:
         here = present.get(dial.name, dial.present)
-        values = Dial(dial.name, here, max(min(dial.most, WIDEST), here)).wider()
+        values = SearchParameter(dial.name, here, max(min(dial.most, WIDEST), here)).wider()
         steps += [(step, {**present, dial.name: value}, f"{dial.name} {value:,}") for step, value in enumerate(values)]
     yield from ((settings, said) for _, settings, said in sorted(steps, key=lambda one: one[0]))
     widest = {dial.name: max(min(dial.most, WIDEST), present.get(dial.name, 0)) for dial in search.dials}

@@ -30,7 +30,7 @@ Load = Callable[[str], EmbeddingFunction]
 
 
 @dataclass(frozen=True)
-class Against:
+class SampleComparison:
     """A sample of an index, encoded again.
 
     Attributes:
@@ -154,7 +154,7 @@ def compare_sample(
     rounded: Rounded | None = None,
     with_explanation: bool = True,
     progress: Progress = lambda what, done, total: None,
-) -> Against:
+) -> SampleComparison:
     """Encode a sample again and explain what differs.
 
     Args:
@@ -177,7 +177,7 @@ def measure_sample(
     population: int,
     progress: Progress,
     rounded: Rounded | None = None,
-) -> tuple[Against, np.ndarray]:
+) -> tuple[SampleComparison, np.ndarray]:
     """A sample against the function's (n, D) vectors of its texts; NaN, and one text encoded, if these are shorter."""
     texts = [text or "" for text in sample.texts]
     width = encode_rows(function, texts[:1]).shape[1]
@@ -186,7 +186,7 @@ def measure_sample(
     else:
         ours = encode_rows(function, texts, lambda done: progress("texts encoded", done, len(texts)))
     form = form_of_index(ours, sample.vectors, rounded)
-    found = Against(
+    found = SampleComparison(
         checkpoint=function.name,
         checkpoint_id=function.identity,
         dimension=ours.shape[1],
@@ -207,7 +207,7 @@ def measure_sample(
 
 def explain_sample(
     function: EmbeddingFunction,
-    found: Against,
+    found: SampleComparison,
     ours: np.ndarray,
     *,
     near: Callable[[Sequence[int]], SomeRows] | None = None,
@@ -216,7 +216,7 @@ def explain_sample(
     with_explanation: bool = True,
     known: Sequence[Reason] = (),
     progress: Progress = lambda what, done, total: None,
-) -> Against:
+) -> SampleComparison:
     """The sample with what explains the rows that differ.
 
     Args:
@@ -229,7 +229,7 @@ def explain_sample(
     return found
 
 
-def _ratio(ours: np.ndarray, sample: SomeRows, found: Against) -> float:
+def _ratio(ours: np.ndarray, sample: SomeRows, found: SampleComparison) -> float:
     """Median of stored length / the checkpoint's of the rows that are its own; NaN for whole numbers and bits."""
     own = found.compared & ~found.differs
     if not own.any() or sample.vectors.dtype.kind != "f" or (found.form and found.form.ceiling > HALF):

@@ -28,7 +28,7 @@ Progress = Callable[[str, int, int | None], None]
 
 
 @dataclass(frozen=True)
-class Alone:
+class VectorProfile:
     """What an index shows without a checkpoint.
 
     Attributes:
@@ -114,7 +114,7 @@ class Alone:
         return {"row": number + 1, "id": None if row_id is None else str(row_id), "text": text}
 
 
-def look_at_alone(index: Store, seed: int, progress: Progress = lambda what, done, total: None) -> Alone:
+def look_at_alone(index: Store, seed: int, progress: Progress = lambda what, done, total: None) -> VectorProfile:
     """Read an index twice.
 
     Args:
@@ -134,7 +134,7 @@ def look_at_alone(index: Store, seed: int, progress: Progress = lambda what, don
     is_bytes = profile.sample.vectors.dtype == np.uint8
     sample = profile.sample.vectors
     norms = np.linalg.norm(sample.astype(np.float64), axis=1) if len(sample) else np.empty(0)
-    return Alone(
+    return VectorProfile(
         profile=profile,
         repeats=repeats,
         precision=precision_of(sample) if len(sample) else "",

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from embaudit.embedders.function import EmbeddingFunction
-from embaudit.questions.vectors.against import Against, Progress, measure_sample
+from embaudit.questions.vectors.against import Progress, SampleComparison, measure_sample
 from embaudit.questions.vectors.embedded import Embedded, FieldedRows, what_was_embedded
 from embaudit.questions.vectors.encode import encode_rows
 from embaudit.questions.vectors.profile import Profile
@@ -25,13 +25,18 @@ class ReadAs(NamedTuple):
 
     embedded: Embedded
     read: Store
-    against: Against
+    against: SampleComparison
     ours: np.ndarray
     known: list[Reason]
 
 
 def read_as_embedded(
-    index: Store, function: EmbeddingFunction, found: Against, ours: np.ndarray, profile: Profile, progress: Progress
+    index: Store,
+    function: EmbeddingFunction,
+    found: SampleComparison,
+    ours: np.ndarray,
+    profile: Profile,
+    progress: Progress,
 ) -> ReadAs | None:
     """What was embedded, if it is not the text column alone; None if that was not found, or cannot be."""
     if found.form is None or not index.fields or index.template is not None:

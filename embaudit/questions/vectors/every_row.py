@@ -15,7 +15,7 @@ import numpy as np
 
 from embaudit.declared.finding import Finding
 from embaudit.embedders.function import EmbeddingFunction
-from embaudit.questions.vectors.against import Against
+from embaudit.questions.vectors.against import SampleComparison
 from embaudit.questions.vectors.encode import encode_elsewhere, encode_rows
 from embaudit.questions.vectors.found_rows import FoundRows, Row, name_of_comparison
 from embaudit.questions.vectors.sample import EXACT, LOOK_FIRST
@@ -103,7 +103,7 @@ class ForeignRows:
 def find_foreign(
     index: Store,
     function: EmbeddingFunction,
-    against: Against,
+    against: SampleComparison,
     *,
     table: Path | None = None,
     total: int | None = None,

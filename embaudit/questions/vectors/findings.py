@@ -8,8 +8,8 @@ import numpy as np
 
 from embaudit.declared.finding import Finding, interval
 from embaudit.questions.parity.compare import HALF, SAME
-from embaudit.questions.vectors.against import Against, is_other_length
-from embaudit.questions.vectors.alone import Alone
+from embaudit.questions.vectors.against import SampleComparison, is_other_length
+from embaudit.questions.vectors.alone import VectorProfile
 from embaudit.questions.vectors.neighbours import COPY, FEWEST_ROWS
 from embaudit.questions.vectors.sample import EXACT, LOOK_FIRST, label
 from embaudit.stores.store import Store
@@ -25,7 +25,7 @@ COPIES = 0.05
 OUTLIERS = 0.01
 
 
-def findings_alone(index: Store, alone: Alone) -> Iterator[Finding]:
+def findings_alone(index: Store, alone: VectorProfile) -> Iterator[Finding]:
     """Problems of the vectors themselves, and what else to know."""
     profile = alone.profile
     yield from _dimensions(alone)
@@ -67,7 +67,7 @@ def _of_all(index: Store, rows: np.ndarray) -> str:
     return f" (of all {index.drawn.rows:,} rows {share:.2g} [{low:.2g}, {high:.2g}])"
 
 
-def _dimensions(alone: Alone) -> Iterator[Finding]:
+def _dimensions(alone: VectorProfile) -> Iterator[Finding]:
     profile = alone.profile
     others = {dimension: count for dimension, count in profile.dimensions.items() if dimension != profile.dimension}
     if others:
@@ -94,7 +94,7 @@ def _dimensions(alone: Alone) -> Iterator[Finding]:
         )
 
 
-def _equal(index: Store, alone: Alone) -> Iterator[Finding]:
+def _equal(index: Store, alone: VectorProfile) -> Iterator[Finding]:
     groups, rows = alone.repeats.groups, alone.profile.rows
     group = groups[0] if groups else None
     size = 0 if group is None else group.rows if group.texts is None else group.texts
@@ -130,7 +130,7 @@ def _equal(index: Store, alone: Alone) -> Iterator[Finding]:
         )
 
 
-def _crowded(alone: Alone) -> Iterator[Finding]:
+def _crowded(alone: VectorProfile) -> Iterator[Finding]:
     mean, rank = alone.mean_cosine, alone.effective_rank
     if mean is None or alone.profile.usable.sum() < FEWEST_ROWS:
         return
@@ -148,7 +148,7 @@ def _crowded(alone: Alone) -> Iterator[Finding]:
         )
 
 
-def _two_kinds(index: Store, alone: Alone) -> Iterator[Finding]:
+def _two_kinds(index: Store, alone: VectorProfile) -> Iterator[Finding]:
     sample = alone.profile.sample
     for found, sentence, meaning in (
         (
@@ -176,7 +176,7 @@ def _two_kinds(index: Store, alone: Alone) -> Iterator[Finding]:
         )
 
 
-def _neighbours(index: Store, alone: Alone) -> Iterator[Finding]:
+def _neighbours(index: Store, alone: VectorProfile) -> Iterator[Finding]:
     profile, found = alone.profile, alone.neighbours
     if alone.outliers > OUTLIERS * profile.rows:
         yield Finding(
@@ -222,7 +222,7 @@ def _from_sample(low: float, high: float) -> str:
     return f"{interval(low, high, '.0%')} (95 % interval)" if low < high else ""
 
 
-def findings_against(alone: Alone, against: Against) -> Iterator[Finding]:
+def findings_against(alone: VectorProfile, against: SampleComparison) -> Iterator[Finding]:
     """Whether the checkpoint built the index, and what explains the rows that it did not."""
     usual = alone.profile.dimension
     if against.is_another_dimension:
@@ -300,13 +300,13 @@ def another_dimension(usual: int, own: int, kind: str, because: str = "") -> Fin
     )
 
 
-def _because(against: Against) -> str:
+def _because(against: SampleComparison) -> str:
     """The reasons as further sentences, without the last full stop."""
     told = [reason for reason in against.reasons if not reason.is_rounding]
     return "".join(f". {len(reason.places):,} of them {reason.said}" for reason in told)
 
 
-def _how_stored(alone: Alone, against: Against, own: np.ndarray) -> Iterator[Finding]:
+def _how_stored(alone: VectorProfile, against: SampleComparison, own: np.ndarray) -> Iterator[Finding]:
     form = against.form
     assert form is not None
     if form.said and len(own):

@@ -23,7 +23,7 @@ from embaudit.words.errors import EmbauditError
 
 if TYPE_CHECKING:
     from embaudit.checkpoint import Checkpoint, TextKind
-    from embaudit.questions.vectors.against import Against
+    from embaudit.questions.vectors.against import SampleComparison
 
 # Texts of other rows that are asked of a function that may cost money; how much nearer another row's text must be.
 MOST_PAID, CLEARLY = 120, 4
@@ -74,7 +74,7 @@ class Reason:
 
 def reasons_for(
     function: EmbeddingFunction,
-    found: Against,
+    found: SampleComparison,
     ours: np.ndarray,
     *,
     near: Callable[[Sequence[int]], SomeRows] | None,
@@ -213,7 +213,7 @@ def of_other(other: EmbeddingFunction, rows: SomeRows, left: np.ndarray, role: T
 
 def _of_neighbours(
     function: EmbeddingFunction,
-    found: Against,
+    found: SampleComparison,
     left: np.ndarray,
     near: Callable[[Sequence[int]], SomeRows] | None,
 ) -> Iterator[tuple[np.ndarray, str]]:
@@ -237,7 +237,7 @@ def _of_neighbours(
 
 def _of_shifted(
     function: EmbeddingFunction,
-    found: Against,
+    found: SampleComparison,
     left: np.ndarray,
     near: Callable[[Sequence[int]], SomeRows],
     by: int,
@@ -272,7 +272,7 @@ def _of_other_use(checkpoint: Checkpoint, rows: SomeRows, left: np.ndarray) -> t
     return f"are the checkpoint's if it {'; it '.join(told.differs)}", left[distances <= within]
 
 
-def _nothing(rows: SomeRows, ours: np.ndarray, left: np.ndarray, found: Against, also: Sequence[str]) -> str:
+def _nothing(rows: SomeRows, ours: np.ndarray, left: np.ndarray, found: SampleComparison, also: Sequence[str]) -> str:
     """What can be said of rows that nothing explains: whether they are vectors of the same texts at all."""
     median = float(np.median(found.distances[left]))
     more = "" if also else "; --also CHECKPOINT tries one"

@@ -15,8 +15,8 @@ from embaudit.declared.finding import Finding, Level
 from embaudit.embedders.function import EmbeddingFunction
 from embaudit.embedders.kept import cost_line
 from embaudit.questions.report import Report
-from embaudit.questions.vectors.against import Against, explain_sample, measure_sample
-from embaudit.questions.vectors.alone import Alone, Progress, look_at_alone
+from embaudit.questions.vectors.against import SampleComparison, explain_sample, measure_sample
+from embaudit.questions.vectors.alone import Progress, VectorProfile, look_at_alone
 from embaudit.questions.vectors.embedded import Embedded
 from embaudit.questions.vectors.embedding import read_as_embedded
 from embaudit.questions.vectors.encode import role_of_rows
@@ -58,9 +58,9 @@ class StoredReport(Report):
     }
 
     index: Store
-    alone: Alone
+    alone: VectorProfile
     checkpoint: str = ""
-    against: Against | None = None
+    against: SampleComparison | None = None
     every_row: ForeignRows | None = None
     findings: tuple[Finding, ...] = ()
     seconds: float = 0.0
@@ -143,7 +143,7 @@ def look_at(
     also: Sequence[str] = (),
     load: Callable[[str], EmbeddingFunction] | None = None,
     role: TextKind | None = None,
-    every_row: Callable[[Store, Against, EmbeddingFunction], ForeignRows] | None = None,
+    every_row: Callable[[Store, SampleComparison, EmbeddingFunction], ForeignRows] | None = None,
     with_explanation: bool = True,
     progress: Progress = lambda what, done, total: None,
     say: Callable[[str], None] = lambda line: None,
@@ -239,14 +239,14 @@ def dimension_of(function: EmbeddingFunction) -> int:
     return function.dimension or int(function.encode(["a"], "document").vectors.shape[1])
 
 
-def _nothing_to_measure(alone: Alone) -> Finding:
+def _nothing_to_measure(alone: VectorProfile) -> Finding:
     rows = alone.profile.rows
     none = "The one row has no vector." if rows == 1 else f"None of {rows:,} rows has a vector."
     sentence = none if rows else "The index is empty: it has no rows."
     return Finding("problem" if rows else "not measured", sentence, advice="Export it again.", name=NOTHING)
 
 
-def _without_texts(index: Store, alone: Alone, function: EmbeddingFunction) -> list[Finding]:
+def _without_texts(index: Store, alone: VectorProfile, function: EmbeddingFunction) -> list[Finding]:
     """What can be told without texts: the dimension."""
     usual = alone.profile.dimension
     own = dimension_of(function)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from embaudit.stores.opened import open_store
 from embaudit.stores.parts import NoSuchPart
-from embaudit.stores.place import AskedRows
+from embaudit.stores.place import ReadOptions
 from embaudit.stores.store import Store
 from embaudit.stores.texts import ids_by_row
 from embaudit.words.errors import EmbauditError, UsageError
@@ -47,7 +47,7 @@ class OtherPlaces:
     """
 
     named: str
-    asked: AskedRows
+    asked: ReadOptions
 
     def numbers(self, wanted: Collection[str]) -> dict[str, int]:
         """Of ids in a file of texts that belongs to the rows one by one, the row of each; from 0."""

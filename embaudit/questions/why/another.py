@@ -11,7 +11,7 @@ from embaudit.embedders.function import EmbeddingFunction
 from embaudit.measures.quality.passes import of_all
 from embaudit.questions.vectors.encode import encode_rows
 from embaudit.questions.why.case import ByAnother, Case
-from embaudit.questions.why.gathered import Gathered
+from embaudit.questions.why.gathered import StoreScan
 from embaudit.questions.why.readings import OtherQuery, encoded
 from embaudit.statistics.intervals import exact_share
 
@@ -37,7 +37,7 @@ ROUNDING = 1e-6
 def with_another(
     cases: Sequence[Case],
     function: EmbeddingFunction,
-    gathered: Gathered,
+    gathered: StoreScan,
     k: int,
     seed: int,
     progress: Callable[[int, int], None] = lambda more, total: None,
@@ -78,7 +78,7 @@ def with_another(
     return found
 
 
-def _draw(gathered: Gathered, seed: int) -> OtherRows:
+def _draw(gathered: StoreScan, seed: int) -> OtherRows:
     texts = gathered.texts or []
     kept = range(len(texts)) if gathered.passing is None else gathered.passing.tolist()
     numbers = [number for number in kept if texts[number]]

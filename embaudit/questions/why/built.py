@@ -9,7 +9,7 @@ import numpy as np
 
 from embaudit.checkpoint import TextKind
 from embaudit.embedders.function import EmbeddingFunction
-from embaudit.questions.vectors.against import Against, Progress, measure_sample
+from embaudit.questions.vectors.against import Progress, SampleComparison, measure_sample
 from embaudit.questions.vectors.embedding import read_as_embedded
 from embaudit.questions.vectors.encode import encode_rows
 from embaudit.questions.vectors.forms import StoredForm
@@ -28,7 +28,7 @@ SHIFTED = 2
 
 
 @dataclass(frozen=True)
-class Built:
+class IndexOrigin:
     """How a store's vectors come about.
 
     Attributes:
@@ -62,7 +62,7 @@ def how_built(
     rows: Sequence[ExpectedRow],
     texts: Sequence[str] | None,
     progress: Progress,
-) -> Built | None:
+) -> IndexOrigin | None:
     """Encode the expected rows again, and a few others; None if there are no texts.
 
     What was embedded besides the text is searched for if most rows are not the function's.
@@ -90,14 +90,14 @@ def how_built(
         if told is not None and told.read.template is not None:
             template, found = told.read.template, told.against
     if found.form is None:
-        return Built(None, None, 0.0, {}, 0.0, {})
+        return IndexOrigin(None, None, 0.0, {}, 0.0, {})
     share = float((found.compared & ~found.differs).sum() / max(int(found.compared.sum()), 1))
     apart = _distances(store, function, found, own, template)
     known = {int(number): float(one) for number, one in zip(own.numbers, apart, strict=True)}
     foreign = [row for row in usable if known[row.number] > found.tolerance]
     others = {} if template is not None else _whose(function, found, foreign, texts)
     as_role = None if share >= 0.5 or template is not None else _role(function, some)
-    return Built(found.form, template, share, known, found.tolerance, others, as_role)
+    return IndexOrigin(found.form, template, share, known, found.tolerance, others, as_role)
 
 
 def _role(function: EmbeddingFunction, some: SomeRows) -> TextKind | None:
@@ -108,13 +108,13 @@ def _role(function: EmbeddingFunction, some: SomeRows) -> TextKind | None:
     return best if best is not None and 2 * found[best] > len(some) else None
 
 
-def _is_foreign(found: Against) -> bool:
+def _is_foreign(found: SampleComparison) -> bool:
     """Whether most rows are not the function's."""
     return bool(found.compared.any() and found.differs[found.compared].mean() > 0.5)
 
 
 def _distances(
-    store: Store, function: EmbeddingFunction, found: Against, rows: SomeRows, template: Template | None
+    store: Store, function: EmbeddingFunction, found: SampleComparison, rows: SomeRows, template: Template | None
 ) -> np.ndarray:
     assert found.form is not None
     if not len(rows):
@@ -136,7 +136,7 @@ def _distances(
 
 
 def _whose(
-    function: EmbeddingFunction, found: Against, rows: Sequence[ExpectedRow], texts: Sequence[str] | None
+    function: EmbeddingFunction, found: SampleComparison, rows: Sequence[ExpectedRow], texts: Sequence[str] | None
 ) -> dict[int, int]:
     """Of rows with another text's vector, the row near it whose text that is."""
     pairs = [

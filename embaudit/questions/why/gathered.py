@@ -35,7 +35,7 @@ class ExpectedRow:
 
 
 @dataclass(frozen=True)
-class Gathered:
+class StoreScan:
     """What one pass over a store shows.
 
     Attributes:
@@ -74,7 +74,7 @@ def gather(
     seed: int,
     progress: Progress = lambda rows: None,
     numbers: Mapping[str, int] | None = None,
-) -> Gathered:
+) -> StoreScan:
     """Read a store once.
 
     Args:
@@ -124,7 +124,7 @@ def gather(
     has_texts = store.has_texts and characters <= MOST_CHARACTERS
     rows = {one: tuple(by_id.get(one) or by_text.get(one) or by_number.get(one) or ()) for one in wanted}
     kept = np.array(passing, np.int64) if where else None
-    return Gathered(profile, rows, texts if has_texts else None, ids or None, kept, kinds)
+    return StoreScan(profile, rows, texts if has_texts else None, ids or None, kept, kinds)
 
 
 def _first_word(text: str) -> str:

@@ -21,7 +21,7 @@ from math import sqrt
 from embaudit.questions.search.metric import NAMES
 from embaudit.questions.why.behind import behind
 from embaudit.questions.why.case import Case
-from embaudit.questions.why.verdict import Lost, ShownResults, nth
+from embaudit.questions.why.verdict import Diagnosis, ShownResults, nth
 from embaudit.stores.store import Metric
 from embaudit.words.sentences import first_of
 from embaudit.words.shown import quoted
@@ -30,7 +30,7 @@ from embaudit.words.shown import quoted
 MOSTLY = 0.5
 
 
-def where_lost(case: Case, cut_off: ShownResults, metric: Metric, declared: Metric, own: float = 1.0) -> Lost:
+def where_lost(case: Case, cut_off: ShownResults, metric: Metric, declared: Metric, own: float = 1.0) -> Diagnosis:
     """The first rule that holds.
 
     Args:
@@ -40,31 +40,31 @@ def where_lost(case: Case, cut_off: ShownResults, metric: Metric, declared: Metr
     if case.row is None:
         return _absent(case)
     if case.passes is False:
-        return Lost(
+        return Diagnosis(
             "filter", "The row is there, and the filter leaves it out.", "Give the row that value, or ask without."
         )
     if case.vector:
-        return Lost(
+        return Diagnosis(
             "vector", f"Its vector is {case.vector}: no search can find it.", "Encode this row again.", case.vector
         )
     if not case.query_has_vector:
-        return Lost("not told", "The function gives no vector for this query.", "Ask it in other words.")
+        return Diagnosis("not told", "The function gives no vector for this query.", "Ask it in other words.")
     given = case.rank if case.answer is None or case.answer.failed else case.answer.rank
     if given is not None and given <= k:
         if (below := _below(case, given, cut_off, metric)) is not None:
             return below
-        return Lost("found", f"It is {nth(given)} of {k}.")
+        return Diagnosis("found", f"It is {nth(given)} of {k}.")
     if case.answer is not None and case.answer.copy is not None:
         name, place = case.answer.copy
-        return Lost("found", f"A copy of its text, {name}, is {nth(place)} of {k}.", cause="copy")
+        return Diagnosis("found", f"A copy of its text, {name}, is {nth(place)} of {k}.", cause="copy")
     if case.is_own is False:
         return _foreign(case, own)
     if case.rank is None:
-        return Lost("not told", "It could not be ranked.")
+        return Diagnosis("not told", "It could not be ranked.")
     if case.rank <= k:
         return _search(case)
     if metric != declared and case.declared_rank is not None and case.declared_rank <= k:
-        return Lost(
+        return Diagnosis(
             "search",
             f"The store ranks by {NAMES[metric]}, the function is made for {NAMES[declared]}, by which it would be "
             f"{nth(case.declared_rank)}, and not {nth(case.rank)}.",
@@ -74,7 +74,7 @@ def where_lost(case: Case, cut_off: ShownResults, metric: Metric, declared: Metr
     return behind(case, k)
 
 
-def _below(case: Case, given: int, cut_off: ShownResults, metric: Metric) -> Lost | None:
+def _below(case: Case, given: int, cut_off: ShownResults, metric: Metric) -> Diagnosis | None:
     """A result whose score is below the cut-off, on the scale that this has."""
     if cut_off.least is None or case.cosine is None:
         return None
@@ -92,7 +92,7 @@ def _below(case: Case, given: int, cut_off: ShownResults, metric: Metric) -> Los
         what += f" (inner product {case.score:.2f})"
     if own >= cut_off.least:
         return None
-    return Lost(
+    return Diagnosis(
         "cut-off",
         f"It is {nth(given)}, and {what} is below the cut-off of {cut_off.least:g}.",
         f"Lower the cut-off to {own - 0.005:.2f}; embaudit switch says what else that lets in.",
@@ -100,9 +100,9 @@ def _below(case: Case, given: int, cut_off: ShownResults, metric: Metric) -> Los
     )
 
 
-def _absent(case: Case) -> Lost:
+def _absent(case: Case) -> Diagnosis:
     if case.elsewhere:
-        return Lost(
+        return Diagnosis(
             "absent",
             f"No row has the id or text {quoted(case.expected)}; its text, or a part of it, stands in "
             f"{', '.join(case.elsewhere[:3])}.",
@@ -113,13 +113,13 @@ def _absent(case: Case) -> Lost:
         where = case.in_another
         has = first_of(where.ids, 3)
         if where.field:
-            return Lost(
+            return Diagnosis(
                 "absent",
                 f"No row has the id or text {quoted(case.expected)}; {where.field} has it, in {has}.",
                 f"Name that column, --id {where.field}, or expect one of these: --expect {where.ids[0]}",
                 "another field",
             )
-        return Lost(
+        return Diagnosis(
             "absent",
             f"No row has the id or text {quoted(case.expected)} here; {where.part}, in the same place, has it ({has}).",
             f"Search there, --from {where.part}, or put it into this one.",
@@ -127,27 +127,27 @@ def _absent(case: Case) -> Lost:
         )
     absent = f"No row has the id or text {quoted(case.expected)}."
     if not case.near_ids:
-        return Lost("absent", absent, "Put it into the index.")
+        return Diagnosis("absent", absent, "Put it into the index.")
     first = case.near_ids[0]
-    return Lost(
+    return Diagnosis(
         "absent",
         f"{absent} Ids that look like it: {', '.join(case.near_ids)}.",
         f"If {first} is meant, expect that: --expect {first}. If not, put it into the index.",
     )
 
 
-def _foreign(case: Case, own: float) -> Lost:
+def _foreign(case: Case, own: float) -> Diagnosis:
     whose = f": it is that of the text of {case.of_other}" if case.of_other else ""
     apart = "" if case.apart is None else f" (1 − cosine {case.apart:.2g})"
     if own < MOSTLY and not case.of_other:
-        return Lost(
+        return Diagnosis(
             "vector",
             f"Its vector was not built by this function from its text{apart}, and of rows drawn at random {own:.0%} "
             "were: the index is another function's.",
             "Ask with the function that built it, or encode all of its rows again; embaudit vectors says which rows.",
             "foreign index",
         )
-    return Lost(
+    return Diagnosis(
         "vector",
         f"Its vector was not built by this function from its text{apart}{whose}.",
         "Encode this row again; embaudit vectors says how many others are so.",
@@ -155,11 +155,11 @@ def _foreign(case: Case, own: float) -> Lost:
     )
 
 
-def _search(case: Case) -> Lost:
+def _search(case: Case) -> Diagnosis:
     answer = case.answer
     if answer is not None and answer.typed is not None:
         typed = answer.typed
-        return Lost(
+        return Diagnosis(
             "filter",
             f"The filter asks for {typed.called(typed.wanted)} in {typed.name}, and the row has "
             f"{typed.called(typed.has)}, which the store tells apart: asked for that, it is {nth(typed.rank)}.",
@@ -170,7 +170,7 @@ def _search(case: Case) -> Lost:
     mend = "Build the index anew; embaudit search says how many rows are so."
     if answer is not None and answer.finds is not None:
         mend = f"{answer.finds[0]} finds it ({nth(answer.finds[1])}); embaudit search says what that costs."
-    return Lost(
+    return Diagnosis(
         "search",
         f"Exactly it is {nth(case.rank or 0)}, and the store's search does not give it{settings}.",
         mend,

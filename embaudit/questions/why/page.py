@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from embaudit.declared.document import Column, Estimate, Page, Section, Table, Value
 from embaudit.questions.why.above import counted_kinds
 from embaudit.questions.why.case import Case
-from embaudit.questions.why.verdict import Lost, heading_of
+from embaudit.questions.why.verdict import Diagnosis, heading_of
 from embaudit.statistics.intervals import exact_share
 from embaudit.words.shown import cut, quoted
 
@@ -166,7 +166,7 @@ def _shares(report: WhyReport) -> Table:
     return Table(columns, rows)
 
 
-def _each(cases: list[tuple[Case, Lost]]) -> Table:
+def _each(cases: list[tuple[Case, Diagnosis]]) -> Table:
     columns = (
         Column("query", is_prose=True),
         Column("expected"),

@@ -20,8 +20,8 @@ from embaudit.questions.why.another import with_another
 from embaudit.questions.why.case import Case, StoreAnswer
 from embaudit.questions.why.lost import where_lost
 from embaudit.questions.why.page import why_page
-from embaudit.questions.why.verdict import Lost, ShownResults, heading, heading_of
-from embaudit.questions.why.walk import Progress, Walked, walk
+from embaudit.questions.why.verdict import Diagnosis, ShownResults, heading, heading_of
+from embaudit.questions.why.walk import Progress, SearchTraces, walk
 from embaudit.statistics.intervals import exact_share
 from embaudit.stores.search import Settings
 from embaudit.stores.store import Store
@@ -47,15 +47,15 @@ class WhyReport(Report):
 
     store: Store
     function: str
-    walked: Walked
-    lost: tuple[Lost, ...]
+    walked: SearchTraces
+    lost: tuple[Diagnosis, ...]
     cut_off: ShownResults
     not_searched: str = ""
     findings: tuple[Finding, ...] = ()
     seconds: float = 0.0
 
     @property
-    def cases(self) -> list[tuple[Case, Lost]]:
+    def cases(self) -> list[tuple[Case, Diagnosis]]:
         return list(zip(self.walked.cases, self.lost, strict=True))
 
     @property
@@ -178,7 +178,7 @@ def look_into(
     return WhyReport(store, function.name, walked, lost, cut_off, failed, tuple(findings), time.monotonic() - start)
 
 
-def _looked_elsewhere(walked: Walked, store: Store, places: OtherPlaces | None) -> Walked:
+def _looked_elsewhere(walked: SearchTraces, store: Store, places: OtherPlaces | None) -> SearchTraces:
     """Rows that are not there, with the field or the part of the place that has them."""
     absent = {case.expected for case in walked.cases if case.row is None and not case.elsewhere}
     found = in_fields(store, absent)
@@ -191,7 +191,7 @@ def _looked_elsewhere(walked: Walked, store: Store, places: OtherPlaces | None) 
     return replace(walked, cases=tuple(cases))
 
 
-def _findings(store: Store, walked: Walked, failed: str) -> list[Finding]:
+def _findings(store: Store, walked: SearchTraces, failed: str) -> list[Finding]:
     """What is known of the store, whichever case it is."""
     found = []
     if failed:
@@ -244,7 +244,7 @@ def _findings(store: Store, walked: Walked, failed: str) -> list[Finding]:
     return found
 
 
-def _as_json(case: Case, lost: Lost) -> dict[str, Any]:
+def _as_json(case: Case, lost: Diagnosis) -> dict[str, Any]:
     row, read, piece = case.row, case.read, case.piece
     return {
         "query": case.query,

@@ -12,7 +12,7 @@ Word = Literal["absent", "filter", "found", "vector", "search", "cut-off", "text
 
 
 @dataclass(frozen=True)
-class Lost:
+class Diagnosis:
     """Where one search was lost.
 
     Attributes:
@@ -63,7 +63,7 @@ def rounded(rank: int) -> int:
     return -(-rank // 10) * 10
 
 
-def heading(one: Lost) -> str:
+def heading(one: Diagnosis) -> str:
     named = {"found": "Found", "not told": "Not told", "absent": "Lost: no such row"}
     return named.get(one.lost, f"Lost {heading_of(one.lost)}")
 

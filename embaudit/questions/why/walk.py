@@ -15,9 +15,9 @@ from embaudit.questions.vectors.roles import as_rows_were_built
 from embaudit.questions.why.above import AboveAmong, RowAbove, kinds_of, near_among, usual_words
 from embaudit.questions.why.absent import NEAR_IDS, near_ids
 from embaudit.questions.why.asked import answers, as_rows_have_it
-from embaudit.questions.why.built import Built, how_built
+from embaudit.questions.why.built import IndexOrigin, how_built
 from embaudit.questions.why.case import Case, StoreAnswer
-from embaudit.questions.why.gathered import ExpectedRow, Gathered, gather
+from embaudit.questions.why.gathered import ExpectedRow, StoreScan, gather
 from embaudit.questions.why.other_ways import OtherMeans, has_vector, with_other_ways
 from embaudit.questions.why.ranked import FIRST, RankedQueries, ranked
 from embaudit.questions.why.readings import OtherQuery, encoded
@@ -32,7 +32,7 @@ Progress = Callable[[str, int, int | None], None]
 
 
 @dataclass(frozen=True)
-class Walked:
+class SearchTraces:
     """All cases, and what is known of the store beside them.
 
     Attributes:
@@ -42,8 +42,8 @@ class Walked:
     """
 
     cases: tuple[Case, ...]
-    gathered: Gathered
-    built: Built | None
+    gathered: StoreScan
+    built: IndexOrigin | None
     metric: Metric
     declared: Metric
     rows: int = 0
@@ -62,7 +62,7 @@ def walk(
     seed: int,
     progress: Progress,
     numbers: Mapping[str, int] | None = None,
-) -> Walked:
+) -> SearchTraces:
     """Every step for every case.
 
     Args:
@@ -78,7 +78,7 @@ def walk(
     built = how_built(store, function, gathered.profile, rows, gathered.texts, progress)
     declared = DECLARED.get(function.similarity or "", "cosine")
     metric: Metric = (search.metric if search is not None else "") or store.metric or declared
-    walked = Walked((), gathered, built, metric, declared)
+    walked = SearchTraces((), gathered, built, metric, declared)
     asked_as = encoded(function, [OtherQuery("", case.query, "query") for case in golden])
     queries = _cut(asked_as, gathered)
     candidates = [
@@ -163,7 +163,7 @@ def _observed(store: Store, numbers: Collection[int], into: dict[int, np.ndarray
     return replace(store, batches=batches)
 
 
-def _copy(answer: StoreAnswer, row: ExpectedRow, gathered: Gathered) -> tuple[str, int] | None:
+def _copy(answer: StoreAnswer, row: ExpectedRow, gathered: StoreScan) -> tuple[str, int] | None:
     """The first of the given rows with the text of a row that is not given itself."""
     if answer.rank is not None or gathered.texts is None or gathered.ids is None or not row.text:
         return None
@@ -171,24 +171,24 @@ def _copy(answer: StoreAnswer, row: ExpectedRow, gathered: Gathered) -> tuple[st
     return next(((one, place) for place, one in enumerate(answer.given, 1) if one in copies), None)
 
 
-def _can_be_ranked(gathered: Gathered) -> bool:
+def _can_be_ranked(gathered: StoreScan) -> bool:
     """Bits and bytes have no products with a query's numbers."""
     return gathered.profile.sample.vectors.dtype.kind == "f"
 
 
-def _longer(queries: np.ndarray, gathered: Gathered) -> str:
+def _longer(queries: np.ndarray, gathered: StoreScan) -> str:
     """What is wrong with rows that have more numbers than the function's queries; empty if they have not."""
     D, own = gathered.profile.dimension, queries.shape[1]
     return f"of {D:,} numbers, those of this function's queries of {own:,}" if own < D else ""
 
 
-def _cut(vectors: np.ndarray, gathered: Gathered) -> np.ndarray | None:
+def _cut(vectors: np.ndarray, gathered: StoreScan) -> np.ndarray | None:
     """Queries of as many numbers as the rows have; None if these have more."""
     D = gathered.profile.dimension
     return vectors[:, :D] if D and vectors.shape[1] >= D else None
 
 
-def _wrong(row: ExpectedRow, gathered: Gathered) -> str:
+def _wrong(row: ExpectedRow, gathered: StoreScan) -> str:
     """What is wrong with a row's vector; empty if it can be searched."""
     if row.vector is None:
         return "missing"
@@ -199,7 +199,7 @@ def _wrong(row: ExpectedRow, gathered: Gathered) -> str:
     return "" if np.asarray(row.vector).any() else "zeros only"
 
 
-def _unranked(one: GoldenQuery, gathered: Gathered, built: Built | None) -> Case:
+def _unranked(one: GoldenQuery, gathered: StoreScan, built: IndexOrigin | None) -> Case:
     """What is known of a case without ranks."""
     for expected in one.expected:
         for row in gathered.rows[expected]:
@@ -211,7 +211,7 @@ def _unranked(one: GoldenQuery, gathered: Gathered, built: Built | None) -> Case
     return Case(one.query, expected, near_ids=tuple(near), elsewhere=tuple(named))
 
 
-def _of_row(case: Case, built: Built | None, gathered: Gathered) -> Case:
+def _of_row(case: Case, built: IndexOrigin | None, gathered: StoreScan) -> Case:
     row = case.row
     if row is None or built is None:
         return case
@@ -226,7 +226,7 @@ def _of_row(case: Case, built: Built | None, gathered: Gathered) -> Case:
 
 
 def _ranked_cases(
-    walked: Walked,
+    walked: SearchTraces,
     store: Store,
     queries: np.ndarray,
     candidates: Sequence[Sequence[ExpectedRow]],
@@ -257,7 +257,9 @@ def _best(
     return (int(np.argmin(ranks)), rows[int(np.argmin(ranks))]) if rows else None
 
 
-def _case(walked: Walked, one: GoldenQuery, row: ExpectedRow, found: RankedQueries, query: int, place: int) -> Case:
+def _case(
+    walked: SearchTraces, one: GoldenQuery, row: ExpectedRow, found: RankedQueries, query: int, place: int
+) -> Case:
     metric, declared = walked.metric, walked.declared
     score = float(found.scores[metric][query, place])
     by_cosine = found.scores.get("cosine")
@@ -276,7 +278,9 @@ def _case(walked: Walked, one: GoldenQuery, row: ExpectedRow, found: RankedQueri
     return _of_row(case, walked.built, walked.gathered)
 
 
-def _above(walked: Walked, found: RankedQueries, query: int, score: float, row: ExpectedRow) -> tuple[RowAbove, ...]:
+def _above(
+    walked: SearchTraces, found: RankedQueries, query: int, score: float, row: ExpectedRow
+) -> tuple[RowAbove, ...]:
     nearest, gathered = found.exact.nearest[walked.metric], walked.gathered
     counts, queries = _in_results(walked, found)
     rows = []
@@ -290,7 +294,7 @@ def _above(walked: Walked, found: RankedQueries, query: int, score: float, row: 
     return tuple(rows)
 
 
-def _in_results(walked: Walked, found: RankedQueries) -> tuple[Mapping[int, int], int]:
+def _in_results(walked: SearchTraces, found: RankedQueries) -> tuple[Mapping[int, int], int]:
     """In how many of the other rows' first ten each row is, their own left out; and how many there are."""
     sample, nearest = walked.gathered.profile.sample, found.exact.nearest[walked.metric]
     others = min(OTHERS, len(sample))
@@ -306,7 +310,7 @@ def _in_results(walked: Walked, found: RankedQueries) -> tuple[Mapping[int, int]
     return counts, others
 
 
-def _with_words(case: Case, index: Bm25, gathered: Gathered) -> Case:
+def _with_words(case: Case, index: Bm25, gathered: StoreScan) -> Case:
     """The case with its row's rank by BM25, among the rows that the filter keeps."""
     if case.row is None:
         return case

@@ -2,8 +2,8 @@
 
 ``STAGING/<measure>/<key>/<table>-<shard>.parquet``, where the key is the content key of the rows. A file is written to
 a temporary path and renamed (``embaudit.system.files``), so that a kill or full disk never leaves a partial one under
-its name; for a remote store (``embaudit.steps.staging.files``) it is written locally and uploaded as a whole. A file can
-also contain a record of how it was made: ``read_record``.
+its name; for a remote store (``embaudit.steps.staging.files``) it is written locally and uploaded as a whole. A file
+can also contain a record of how it was made: ``read_record``.
 """
 
 from __future__ import annotations
