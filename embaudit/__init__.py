@@ -3,19 +3,19 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from embaudit.api.ask import check as check
+    from embaudit.api.ask import parity as parity
+    from embaudit.api.ask import passport as passport
+    from embaudit.api.ask import search as search
+    from embaudit.api.ask import switch as switch
+    from embaudit.api.ask import vectors as vectors
+    from embaudit.api.ask import verify as verify
+    from embaudit.api.ask import why as why
     from embaudit.api.audit import audit as audit
     from embaudit.api.callback import AuditCallback as AuditCallback
-    from embaudit.api.check import check as check
-    from embaudit.api.parity import parity as parity
-    from embaudit.api.passport import passport as passport
-    from embaudit.api.passport import verify as verify
     from embaudit.api.reading import Audit as Audit
     from embaudit.api.reading import WarehouseReader as WarehouseReader
     from embaudit.api.reading import open_warehouse as open  # noqa: F401  (not in __all__)
-    from embaudit.api.search import search as search
-    from embaudit.api.switch import switch as switch
-    from embaudit.api.vectors import vectors as vectors
-    from embaudit.api.why import why as why
 
     __version__: str
 
@@ -25,15 +25,15 @@ _PLACES = {
     "AuditCallback": ("callback", "AuditCallback"),
     "WarehouseReader": ("reading", "WarehouseReader"),
     "audit": ("audit", "audit"),
-    "check": ("check", "check"),
+    "check": ("ask", "check"),
     "open": ("reading", "open_warehouse"),
-    "parity": ("parity", "parity"),
-    "passport": ("passport", "passport"),
-    "search": ("search", "search"),
-    "switch": ("switch", "switch"),
-    "vectors": ("vectors", "vectors"),
-    "verify": ("passport", "verify"),
-    "why": ("why", "why"),
+    "parity": ("ask", "parity"),
+    "passport": ("ask", "passport"),
+    "search": ("ask", "search"),
+    "switch": ("ask", "switch"),
+    "vectors": ("ask", "vectors"),
+    "verify": ("ask", "verify"),
+    "why": ("ask", "why"),
 }
 # Without ``open``: ``from embaudit import *`` must not shadow the built-in.
 __all__ = [

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from importlib.metadata import version
 from typing import Any
 
-from embaudit import __version__
 from embaudit.measures import Measure
 from embaudit.questions.audit import NOT_ASKED, AuditRequest
 from embaudit.steps.results import Staged, versions_of
@@ -156,7 +156,7 @@ class AuditLog:
         return {
             "audit_id": self.audit_id,
             **(_asked_by(self.request) if self.plan is None else _planned_as(self.plan)),
-            "embaudit_version": __version__,
+            "embaudit_version": version("embaudit"),
             "libraries": library_versions(self.staged),
             "started": self.started,
             "finished": finished,

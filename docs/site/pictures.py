@@ -32,7 +32,7 @@ PICTURES = Path(__file__).parents[1] / "pictures"
 COMMANDS = {
     "check": (f"check {CHECKPOINT}", 820),
     "parity": (f"parity {CHECKPOINT} --with ./served", 545),
-    "vectors": (f"vectors {CHECKPOINT} index.parquet", 760),
+    "vectors": (f"vectors index.parquet {CHECKPOINT}", 760),
     "search": (f"search index.faiss {CHECKPOINT} --texts texts.jsonl", 900),
     "why": (f"why index.faiss {CHECKPOINT} --texts texts.jsonl --golden golden.csv", 900),
     "switch": (f"switch {CHECKPOINT} ./my-next-checkpoint", 900),

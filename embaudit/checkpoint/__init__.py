@@ -6,12 +6,36 @@ parts, ``load`` puts them together on a device, ``encoder`` runs them in batches
 faster, and ``describe`` gives the warehouse row.
 """
 
-from embaudit.checkpoint.encoder import Encoder
-from embaudit.checkpoint.identity import CheckpointIdentity, identify
-from embaudit.checkpoint.load import Checkpoint, LoadOptions, load_checkpoint
-from embaudit.checkpoint.prompts import AskedPrompts, TextKind
-from embaudit.checkpoint.reference import CheckpointRef, ResolvedCheckpoint, resolve
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
+if TYPE_CHECKING:
+    from embaudit.checkpoint.encoder import Encoder as Encoder
+    from embaudit.checkpoint.identity import CheckpointIdentity as CheckpointIdentity
+    from embaudit.checkpoint.identity import identify as identify
+    from embaudit.checkpoint.load import Checkpoint as Checkpoint
+    from embaudit.checkpoint.load import LoadOptions as LoadOptions
+    from embaudit.checkpoint.load import load_checkpoint as load_checkpoint
+    from embaudit.checkpoint.prompts import AskedPrompts as AskedPrompts
+    from embaudit.checkpoint.prompts import TextKind as TextKind
+    from embaudit.checkpoint.reference import CheckpointRef as CheckpointRef
+    from embaudit.checkpoint.reference import ResolvedCheckpoint as ResolvedCheckpoint
+    from embaudit.checkpoint.reference import resolve as resolve
+
+# Imported on first use: a request needs only how a checkpoint is loaded, and every --help shows that.
+_PLACES = {
+    "AskedPrompts": "prompts",
+    "Checkpoint": "load",
+    "CheckpointIdentity": "identity",
+    "CheckpointRef": "reference",
+    "Encoder": "encoder",
+    "LoadOptions": "load",
+    "ResolvedCheckpoint": "reference",
+    "TextKind": "prompts",
+    "identify": "identity",
+    "load_checkpoint": "load",
+    "resolve": "reference",
+}
 __all__ = [
     "AskedPrompts",
     "Checkpoint",
@@ -25,3 +49,9 @@ __all__ = [
     "load_checkpoint",
     "resolve",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"embaudit.checkpoint.{_PLACES[name]}"), name)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, get_args
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, get_args
 
 from embaudit.checkpoint.files import is_pickle, weight_files
 from embaudit.checkpoint.identity import CheckpointIdentity, identify
@@ -54,14 +54,6 @@ class LoadOptions:
     allow_pickle: bool = False
     trust_remote_code: bool = False
     prompts: AskedPrompts = AS_DECLARED
-
-    @classmethod
-    def of(cls, asked: Any) -> LoadOptions:
-        """From anything that has these settings by name, with its prompts as three: a request, a task's argument."""
-        prompts = AskedPrompts(asked.prompt, asked.query_prompt, asked.document_prompt)
-        return cls(
-            **{one.name: getattr(asked, one.name) for one in fields(cls) if one.name != "prompts"}, prompts=prompts
-        )
 
 
 @dataclass(frozen=True)

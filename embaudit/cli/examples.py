@@ -16,8 +16,8 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "passport": ("passport ./my-checkpoint --out passport.json",),
     "verify": ("verify passport.json --with http://localhost:8080",),
     "vectors": (
-        "vectors ./my-checkpoint ./chroma",
-        "vectors ./my-checkpoint index.parquet --vector embedding --text body",
+        "vectors ./chroma ./my-checkpoint",
+        "vectors index.parquet ./my-checkpoint --vector embedding --text body",
         "vectors index.parquet",
     ),
     "search": ("search ./chroma ./my-checkpoint", "search rows.faiss --setting nprobe=16 --recall .95"),

@@ -42,7 +42,7 @@ def main(files: list[str]) -> int:
     worst = 0
     for folder in checkpoints_of(files):
         try:
-            report = embaudit.check(folder, files_only=True, device="cpu")
+            report = embaudit.check(checkpoint=folder, files_only=True, device="cpu")
         except EmbauditError as error:
             print(visible(f"{folder}: {error}"), file=sys.stderr)
             worst = max(worst, 2)

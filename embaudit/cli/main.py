@@ -31,20 +31,23 @@ STAGING_COMMANDS = {"audit", "impact", "tempscale", "token", "watch"}
 # By what a person wants: name, module and function, and one line of help. Each is imported when it is called.
 COMMANDS = {
     "Check and audit": {
-        "check": ("check:check", "May this checkpoint be served? An answer in seconds, without a server."),
+        "check": ("questions:check", "May this checkpoint be served? An answer in seconds, without a server."),
         "parity": (
-            "parity:parity",
+            "questions:parity",
             "Is it served as it was audited? Compare it with an endpoint.",
         ),
-        "passport": ("passport:passport", "Write the file by which its vectors can be told from any others."),
-        "verify": ("verify:verify", "Are these the vectors of that passport? An answer in seconds, without a model."),
+        "passport": ("questions:passport", "Write the file by which its vectors can be told from any others."),
+        "verify": (
+            "questions:verify",
+            "Are these the vectors of that passport? An answer in seconds, without a model.",
+        ),
         "vectors": (
-            "vectors:vectors",
+            "questions:vectors",
             "Say whether stored vectors are sound, and whether a checkpoint built them.",
         ),
-        "search": ("search:search", "Say whether a store's own search finds what its vectors hold."),
-        "why": ("why:why", "Say where a search was lost, and what mends it."),
-        "switch": ("switch:switch", "Say what becomes of an index, and of a threshold, with a new revision."),
+        "search": ("questions:search", "Say whether a store's own search finds what its vectors hold."),
+        "why": ("questions:why", "Say where a search was lost, and what mends it."),
+        "switch": ("questions:switch", "Say what becomes of an index, and of a threshold, with a new revision."),
         "audit": ("audit:audit", "Audit a checkpoint; run it again to continue."),
         "compare": ("compare:compare", "Compare checkpoints by their audits."),
         "gate": ("gate:gate", "Check an audit against a policy."),

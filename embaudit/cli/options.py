@@ -47,42 +47,6 @@ METAVARS |= dict.fromkeys(PROMPTS, "NAME|TEXT")
 CHECKPOINT_FIELDS = ("device", "dtype", "pooling", "max_length", "prompt", "seed", "allow_pickle", "trust_remote_code")
 
 
-FILE = click.Path(exists=True, path_type=Path)
-
-
-def together(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
-    """Several options as one decorator, in this order in the help."""
-
-    def decorate(command: Command) -> Command:
-        decorated: Any = command
-        for option in reversed(options):
-            decorated = option(decorated)
-        return cast(Command, decorated)
-
-    return decorate
-
-
-# ``pairs`` and ``data``: the user's own material, in place of the embedded sample's.
-material_options = together(
-    click.option("--pairs", type=FILE, multiple=True, help="Your own scored pairs, a file per data set. Repeatable."),
-    click.option(
-        "--data", type=FILE, multiple=True, help="Your own judged queries, a folder in BEIR's layout. Repeatable."
-    ),
-)
-
-
-# ``golden`` and ``corpus``: searches that people keep, and what they should find.
-golden_options = together(
-    click.option(
-        "--golden",
-        type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        metavar="FILE",
-        help="Golden queries (CSV or JSON lines with query and expect) that should find texts of --corpus.",
-    ),
-    click.option("--corpus", metavar="SOURCE", help="Texts for --golden: a file, a folder, or hub:owner/name."),
-)
-
-
 def request_options(*fields: str, argument: str = "CHECKPOINT", **help_texts: str) -> Callable[[Command], Command]:
     """Options for these fields of an audit request, and CHECKPOINT; the command receives a ``request``.
 

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING
 
 import click
 
-from embaudit.cli.options import together
-
 if TYPE_CHECKING:
     from embaudit.questions.report import Report
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
@@ -48,18 +42,10 @@ class OutputOptions:
         return report.exit_code
 
 
-def ends_in_page(command: Command) -> Command:
-    """``--out``, ``--json`` and ``--markdown``; the command receives them as ``shown``."""
-
-    @functools.wraps(command)
-    def wrapper(out: Path | None, as_json: bool, as_markdown: bool, **given: Any) -> Any:
-        return command(shown=OutputOptions(out, as_json, as_markdown), **given)
-
-    options = together(
-        click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Also write it as an HTML page."),
-        click.option("--json", "as_json", is_flag=True, help="Print the result as JSON."),
-        click.option(
-            "--markdown", "as_markdown", is_flag=True, help="Print it as Markdown, for a pull request or model card."
-        ),
-    )
-    return options(cast(Command, wrapper))
+OUTPUT = (
+    click.Option(["--out"], type=click.Path(dir_okay=False, path_type=Path), help="Also write it as an HTML page."),
+    click.Option(["--json", "as_json"], is_flag=True, help="Print the result as JSON."),
+    click.Option(
+        ["--markdown", "as_markdown"], is_flag=True, help="Print it as Markdown, for a pull request or model card."
+    ),
+)

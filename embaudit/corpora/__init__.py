@@ -3,12 +3,38 @@
 ``load`` is the entry point, ``catalog`` lists the corpora, and ``shapes`` has the result types.
 """
 
-from embaudit.corpora.catalog import CORPORA, CorpusSpec, HubPart
-from embaudit.corpora.folders import RetrievalFolder, read_retrieval
-from embaudit.corpora.load import load_corpus
-from embaudit.corpora.mined import MinedSource, mined_corpus
-from embaudit.corpora.shapes import Corpus, IngestCounts, Text, TextPair
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
+if TYPE_CHECKING:
+    from embaudit.corpora.catalog import CORPORA as CORPORA
+    from embaudit.corpora.catalog import CorpusSpec as CorpusSpec
+    from embaudit.corpora.catalog import HubPart as HubPart
+    from embaudit.corpora.folders import RetrievalFolder as RetrievalFolder
+    from embaudit.corpora.folders import read_retrieval as read_retrieval
+    from embaudit.corpora.load import load_corpus as load_corpus
+    from embaudit.corpora.mined import MinedSource as MinedSource
+    from embaudit.corpora.mined import mined_corpus as mined_corpus
+    from embaudit.corpora.shapes import Corpus as Corpus
+    from embaudit.corpora.shapes import IngestCounts as IngestCounts
+    from embaudit.corpora.shapes import Text as Text
+    from embaudit.corpora.shapes import TextPair as TextPair
+
+# Imported on first use: a request needs only how a draw is named, and every --help shows that.
+_PLACES = {
+    "CORPORA": "catalog",
+    "Corpus": "shapes",
+    "CorpusSpec": "catalog",
+    "HubPart": "catalog",
+    "IngestCounts": "shapes",
+    "MinedSource": "mined",
+    "RetrievalFolder": "folders",
+    "Text": "shapes",
+    "TextPair": "shapes",
+    "load_corpus": "load",
+    "mined_corpus": "mined",
+    "read_retrieval": "folders",
+}
 __all__ = [
     "CORPORA",
     "Corpus",
@@ -23,3 +49,9 @@ __all__ = [
     "mined_corpus",
     "read_retrieval",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"embaudit.corpora.{_PLACES[name]}"), name)

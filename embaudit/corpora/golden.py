@@ -24,6 +24,9 @@ from embaudit.words.errors import CorpusError, UsageError
 GOLDEN = "golden"
 GOLDEN_QUERIES = "golden-queries"
 DOCUMENT = CorpusSpec("texts", "texts", "texts of the index", "passages.jsonl", (), joins_title=True, beir="corpus")
+QUERY = CorpusSpec(
+    "queries", "texts", "queries", "queries.jsonl", (), text_fields=("query", "text", "question"), beir="queries"
+)
 
 FORM = 'Write columns query and expect (CSV), or lines {"query": "…", "expect": "ID or text"} (.jsonl).'
 TABLES = {".csv": ",", ".tsv": "\t"}

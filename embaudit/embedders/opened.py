@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -48,9 +47,10 @@ class CallOptions:
 
 
 AS_IT_IS = CallOptions()
+NO_FIELDS: Mapping[str, Any] = {}
 
 
-def asked_of(
+def calls_of(
     given: Sequence[Given],
     *,
     api: str | Sequence[str] | None = None,
@@ -59,29 +59,25 @@ def asked_of(
     document_prompt: str | Sequence[str] | None = None,
     prompt: str | Sequence[str] | None = None,
     dimensions: int | None = None,
-    fields: Sequence[str] = (),
-    query_fields: Sequence[str] = (),
-    document_fields: Sequence[str] = (),
-    per_minute: int | None = None,
+    fields: Mapping[str, Any] = NO_FIELDS,
+    query_fields: Mapping[str, Any] = NO_FIELDS,
+    document_fields: Mapping[str, Any] = NO_FIELDS,
+    requests_per_minute: int | None = None,
     fresh: bool = False,
 ) -> tuple[CallOptions, ...]:
     """How each of these is asked, of what is said once for all, or once for each in their order.
 
     An API and a model are those of endpoints; prompts are put before the texts of whatever is no checkpoint.
 
-    Args:
-        fields, query_fields, document_fields: NAME=VALUE of a request for any texts, for queries, for documents.
-
     Raises:
         UsageError: if more is said than there is to be told.
     """
-    endpoints = [place for place, one in enumerate(given) if is_endpoint(one)]
-    asked = [place for place, one in enumerate(given) if not is_checkpoint(one)]
-    of_all = _fields(fields)
-    by_role: dict[TextKind, dict[str, Any]] = {
-        "text": of_all,
-        "query": of_all | _fields(query_fields),
-        "document": of_all | _fields(document_fields),
+    endpoints = [place for place, function in enumerate(given) if is_endpoint(function)]
+    asked = [place for place, function in enumerate(given) if not is_checkpoint(function)]
+    by_role: dict[TextKind, Mapping[str, Any]] = {
+        "text": fields,
+        "query": {**fields, **query_fields},
+        "document": {**fields, **document_fields},
     }
     said: list[dict[str, str]] = [{} for _ in given]
     settings = {
@@ -105,37 +101,23 @@ def asked_of(
                 f"{name} = {values[0]!r} is of an {whose}, and there is none: {', '.join(map(name_of, given))}.",
                 next_step="Leave it out.",
             )
-        for place, one in zip(places, values * len(places) if len(values) == 1 else values, strict=False):
-            said[place][name] = one
+        for place, each in zip(places, values * len(places) if len(values) == 1 else values, strict=False):
+            said[place][name] = each
     of_endpoints: dict[str, Any] = {
         "dimensions": dimensions,
         "fields": {role: some for role, some in by_role.items() if some},
-        "per_minute": per_minute,
+        "per_minute": requests_per_minute,
         "fresh": fresh,
     }
     return tuple(
         CallOptions(
-            of.get("api"),
-            of.get("model"),
-            Prompts(of.get("text", ""), of.get("query", ""), of.get("document", "")),
+            told.get("api"),
+            told.get("model"),
+            Prompts(told.get("text", ""), told.get("query", ""), told.get("document", "")),
             **(of_endpoints if place in endpoints else {}),
         )
-        for place, of in enumerate(said)
+        for place, told in enumerate(said)
     )
-
-
-def _fields(given: Sequence[str]) -> dict[str, Any]:
-    """NAME=VALUE as fields of JSON; a value that is no JSON is a string."""
-    found: dict[str, Any] = {}
-    for one in given:
-        name, separator, value = one.partition("=")
-        if not (name and separator):
-            raise UsageError(f"{one} is not NAME=VALUE.", next_step="For example: --query-field input_type=query")
-        try:
-            found[name] = json.loads(value)
-        except ValueError:
-            found[name] = value
-    return found
 
 
 def name_of(given: Given) -> str:

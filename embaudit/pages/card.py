@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from datetime import date
+from importlib.metadata import version
 
-from embaudit import __version__
 from embaudit.pages.markdown import plain
 from embaudit.questions.check.check import CheckReport
 from embaudit.words.masking import masked_output
@@ -21,7 +21,7 @@ BADGES = {
 def card_of(report: CheckReport, on: date) -> str:
     """Markdown, in which what comes from files is text."""
     said = BADGES.get(report.verdict, report.verdict)
-    lines = [f"**embaudit {__version__}: {said}** · {on.isoformat()}"]
+    lines = [f"**embaudit {version('embaudit')}: {said}** · {on.isoformat()}"]
     if report.checkpoint_id:
         lines[0] += f" · content `{report.checkpoint_id}`"
     lines += [

@@ -8,7 +8,7 @@ from typing import Any, Literal, Self, get_args
 
 from pydantic import ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from embaudit.checkpoint.loading import PROMPTS, Loading
+from embaudit.checkpoint.loading import DTYPE, PROMPTS, Loading
 from embaudit.corpora.draw import How
 from embaudit.measures import DEFAULT_MEASURES, MEASURES, MeasureName
 from embaudit.measures.profile import load_profile, profile_names
@@ -64,9 +64,7 @@ class AuditSettings(Loading):
         default=None,
         description="Prefect notification block to notify of a failure or a tripped gate, such as slack-webhook/ops.",
     )
-    dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field(
-        default="auto", description=Loading.model_fields["dtype"].description
-    )
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field(default="auto", description=DTYPE.description)
     seed: int = Field(default=0, ge=0, description="Random seed of every draw.")
 
     @model_validator(mode="before")

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Annotated, Any
 
+from pydantic import BaseModel, Field
+
+from embaudit.declared.option import Option
 from embaudit.words.errors import CorpusError, UsageError
 from embaudit.words.masking import without_credentials
 
@@ -74,16 +78,56 @@ class StorePlace:
         return self.is_folder and all(next(self.path.glob(pattern), None) is not None for pattern in patterns)
 
 
+class StoreOptions(BaseModel):
+    """How the rows of a store are read: part of every question about one."""
+
+    vector: Annotated[str | None, Option(metavar="COLUMN")] = Field(
+        None, description="The column of vectors, by name or dotted path.  [default: the only list of numbers]"
+    )
+    text: Annotated[str | None, Option(metavar="COLUMN")] = Field(
+        None,
+        description="The column of the texts that were embedded, or what was embedded of several: "
+        "'{title}\\n{text}'.  [default: by name]",
+    )
+    id: Annotated[str | None, Option(metavar="COLUMN")] = Field(
+        None, description="The column that names a row.  [default: by name]"
+    )
+    texts: Annotated[str | Path | None, Option(is_file=True)] = Field(
+        None,
+        description="A file with the texts of vectors that have none beside them: row by row, or by id.",
+    )
+    from_table: Annotated[str | None, Option("from", metavar="NAME")] = Field(
+        None,
+        description="The table, collection or split that is meant where there are several; for a database, also a "
+        "query.",
+    )
+    numbers: Annotated[str | None, Option(metavar="TYPE")] = Field(
+        None, description="What bytes are, where that is unclear: float32, float16, int8, bits …"
+    )
+    where: Annotated[Mapping[str, object], Option(metavar="COLUMN=VALUE")] = Field(
+        {}, description="Only rows with this value."
+    )
+
+    def read_options(self, **more: Any) -> ReadOptions:
+        """The same for ``open_store``, with what else is known of how rows are to be read."""
+        return ReadOptions(
+            self.vector,
+            self.text,
+            self.id,
+            texts=None if self.texts is None else Path(self.texts),
+            part=self.from_table,
+            numbers=self.numbers,
+            where=tuple((name, str(value)) for name, value in self.where.items()),
+            **more,
+        )
+
+
 @dataclass(frozen=True)
 class ReadOptions:
-    """What a user said about how vectors are to be read; None for what is to be found.
+    """What is said of how vectors are to be read, by a user (``StoreOptions``) and by who asks; None: to be found.
 
     Attributes:
-        vector, id: columns, by name or dotted path.
-        text: the column of texts, or a template (``'{title}\\n{text}'``).
-        texts: a file with the texts, row by row or by id.
         part: the table, collection, split or array that is meant where a place has several.
-        numbers: what bytes are: float32, float16, int8, bits …
         where: rows whose field has this value; (name, value) each.
         dimension: numbers of a vector of the function that is compared with, if there is one.
         allow_pickle: whether pickled files may be opened, which runs what they hold.

@@ -61,7 +61,7 @@ TABLES: Sequence[Unread] = (
         "an index of txtai",
         "Export its texts: sqlite3 -header -csv FILE/documents "
         "'SELECT indexid AS id, text FROM sections ORDER BY indexid' > texts.csv; and name both: "
-        "embaudit vectors CHECKPOINT FILE/embeddings --texts texts.csv",
+        "embaudit vectors FILE/embeddings FUNCTION --texts texts.csv",
     ),
     *(
         Unread(
@@ -79,10 +79,10 @@ TABLES: Sequence[Unread] = (
             and (place.holds("*.safetensors") or place.holds("pytorch_model*.bin") or place.holds("tokenizer*"))
         ),
         "a checkpoint, not a store",
-        "Name the store behind it: embaudit vectors FILE STORE; or look at the checkpoint: embaudit check FILE",
+        "Name the store behind it: embaudit vectors STORE FILE; or look at the checkpoint: embaudit check FILE",
     ),
     Unread(
-        _starts(b"GGUF"), "a checkpoint in GGUF, not a store", "Name the store behind it: embaudit vectors FILE STORE"
+        _starts(b"GGUF"), "a checkpoint in GGUF, not a store", "Name the store behind it: embaudit vectors STORE FILE"
     ),
     Unread(
         _ends(".usearch"),

@@ -87,7 +87,7 @@ def command(entry: IndexEntry) -> str:
         "--texts": entry.texts,
         "--numbers": entry.numbers,
     }
-    words = ["embaudit", "vectors", entry.function, without_credentials(entry.store)]
+    words = ["embaudit", "vectors", without_credentials(entry.store), entry.function]
     words += [word for name, value in options.items() if value is not None for word in (name, str(value))]
     words += [word for name, value in entry.where.items() for word in ("--where", f"{name}={value}")]
     return masked(" ".join(map(quote, [*words, "--all", "--table", "rows.parquet"])))

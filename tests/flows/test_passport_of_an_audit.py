@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from small_audits import AskedAgain, Audited
 
-from embaudit.api.passport import verify
+from embaudit.api.ask import verify
 from embaudit.questions.audit import AuditRequest
 from embaudit_flows.audit import audit
 

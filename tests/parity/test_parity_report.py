@@ -244,7 +244,7 @@ def test_vectors_as_an_index_stores_them(tiny_folder: Path, way: dict[str, Any],
 
 def test_what_cannot_be_had_of_the_other_is_refused(tiny_folder: Path) -> None:
     with pytest.raises(UsageError, match="There are 32 dimensions"):
-        embaudit.parity(tiny_folder, tiny_folder, dimensions=64)
+        embaudit.parity(tiny_folder, tiny_folder, kept_dimensions=64)
     with pytest.raises(UsageError, match="asked as they are"):
         embaudit.parity(tiny_folder, "http://127.0.0.1:9", dtype="bfloat16")
     if importlib.util.find_spec("optimum") is None:

@@ -185,7 +185,7 @@ def test_a_bug_shows_its_traceback_without_the_key(tmp_path: Path, monkeypatch: 
     def fails(name: str) -> bool:
         raise LookupError(f"who knows {os.environ['EMBAUDIT_API_KEY']}?")
 
-    monkeypatch.setattr("embaudit.cli.endpoints.is_address", fails)
+    monkeypatch.setattr("embaudit.cli.waiting.is_address", fails)
     result = run_here(("check", "http://127.0.0.1:9"), {**os.environ, "EMBAUDIT_API_KEY": KEY}, tmp_path)
     assert result.returncode == 3
     assert "LookupError: who knows ***?" in result.stderr

@@ -29,7 +29,7 @@ def large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ids = [number * GROUPS * ROWS + row for row in range(len(vectors))]
         table = pa.table({"id": ids, "vector": vectors.tolist()})
         pq.write_table(table, tmp_path / f"part-{number}.parquet", row_group_size=ROWS)
-    monkeypatch.setattr("embaudit.api.vectors.LARGE", 4_000)
+    monkeypatch.setattr("embaudit.questions.vectors.question.LARGE", 4_000)
     monkeypatch.setattr("embaudit.stores.opened.DRAWN", 2_400)
     return tmp_path
 

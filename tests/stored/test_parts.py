@@ -14,11 +14,10 @@ import pytest
 from commands import run_here
 from told_in_full import faults_of
 
-from embaudit.api.vectors import run
-from embaudit.questions.audit import AuditRequest
 from embaudit.questions.vectors.parts import look_at_each
+from embaudit.questions.vectors.question import VectorsQuestion
 from embaudit.stores.opened import open_store
-from embaudit.stores.place import ReadOptions, SeveralParts
+from embaudit.stores.place import SeveralParts
 
 
 def store_of(folder: Path, tiny_index: Any, **tables: np.ndarray) -> Path:
@@ -76,10 +75,12 @@ def test_the_verdict_is_that_of_the_worst(
     with pytest.raises(SeveralParts) as raised:
         open_store(file)
     assert raised.value.names == ("good", "also_good", "other")
-    request = AuditRequest.of(checkpoint=str(tiny_index.folder), device="cpu")
+    question = VectorsQuestion.of(
+        store=file.name, function=tiny_index.folder, device="cpu", rows=50, with_explanation=False
+    )
 
     def look(name: str) -> Any:
-        return run(request, file.name, ReadOptions(part=name), rows=50, with_explanation=False)
+        return question.model_copy(update={"from_table": name}).answer()
 
     report = look_at_each("rows.db", tables, look)
     assert (report.exit_code, report.line) == (code, line)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -24,13 +24,12 @@ from hashed_words import HashedWords
 from ports import free_port
 from worker_processes import alive, children, wait_for
 
-from embaudit.api.vectors import run
 from embaudit.checkpoint import Encoder, LoadOptions
 from embaudit.embedders.checkpoint import SameCheckpoint
 from embaudit.embedders.opened import open_function
-from embaudit.questions.audit import AuditRequest
+from embaudit.questions.question import Progress
+from embaudit.questions.vectors.question import VectorsQuestion
 from embaudit.questions.vectors.report import StoredReport
-from embaudit.stores.place import ReadOptions
 from embaudit.words.errors import CheckpointError, MeasureError, UsageError
 
 DASK = pytest.mark.skipif(importlib.util.find_spec("distributed") is None, reason="needs pip install 'embaudit[dask]'")
@@ -102,17 +101,15 @@ def comparing(
                 done += more
                 told(done)
 
-        return run(
-            AuditRequest.of(checkpoint=str(name), device="cpu"),
-            str(home / "index.parquet"),
-            ReadOptions(),
-            function=function,
+        question = VectorsQuestion.of(
+            store=home / "index.parquet",
+            function=name if function is None else function,
+            device="cpu",
             rows=50,
             table=home / table,
             with_explanation=False,
-            progress=progress,
-            say=say,
         )
+        return cast(StoredReport, question.answer(Progress(say, progress)))
 
     return compare
 

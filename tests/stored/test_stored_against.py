@@ -17,14 +17,14 @@ import pytest
 from commands import run_here
 
 import embaudit
-from embaudit.api.vectors import run
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
 from embaudit.embedders.checkpoint import CheckpointFunction
 from embaudit.pages.html import render
-from embaudit.questions.audit import AuditRequest
+from embaudit.questions.question import Progress
 from embaudit.questions.vectors.against import compare_sample
 from embaudit.questions.vectors.every_row import find_foreign
 from embaudit.questions.vectors.page import stored_page
+from embaudit.questions.vectors.question import VectorsQuestion
 from embaudit.questions.vectors.report import StoredReport
 from embaudit.questions.vectors.sample import SomeRows
 from embaudit.stores.opened import open_store
@@ -189,10 +189,16 @@ def test_what_the_sample_says_is_said_before_every_row_is_encoded(
 ) -> None:
     mixed = tiny_index.vectors.copy()
     mixed[:foreign] = tiny_index.others[:foreign]
-    request = AuditRequest.of(checkpoint=str(tiny_index.folder), device="cpu")
     said: list[str] = []
-    place = str(exported(tmp_path, mixed, tiny_index.texts))
-    report = run(request, place, ReadOptions(), rows=100, every_row=True, with_explanation=False, say=said.append)
+    question = VectorsQuestion.of(
+        store=exported(tmp_path, mixed, tiny_index.texts),
+        function=tiny_index.folder,
+        device="cpu",
+        rows=100,
+        every_row=True,
+        with_explanation=False,
+    )
+    report: Any = question.answer(Progress(said.append))
     (line,) = said
     is_own = "The index is wholly the checkpoint's" in line
     assert line.startswith("So far: The index is ")
@@ -364,7 +370,7 @@ def test_the_command_and_its_exit_codes(tiny_index: Any, tmp_path: Path) -> None
     assert embaudit_here("vectors", folder, broken, *own).returncode == 1
     assert embaudit_here("vectors", folder, str(tmp_path / "v.npy"), *own).returncode == 2
     done = embaudit_here("vectors", good, "--all")
-    assert (done.returncode, "need a checkpoint" in done.stderr) == (2, True)
+    assert (done.returncode, "need a function" in done.stderr) == (2, True)
     done = embaudit_here("vectors", folder, good, "--table", str(tmp_path / "rows.txt"))
     assert (done.returncode, ".csv or .parquet" in done.stderr) == (2, True)
     with pytest.raises(EmbauditError, match="no column 'txt'"):

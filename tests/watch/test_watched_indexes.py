@@ -40,7 +40,7 @@ def test_five_nights(library: Library) -> None:
     assert ids(third) == named(50, 58)
     assert "8 of the 10 rows added or overwritten are not the checkpoint's (80.0%): doc-50, doc-51" in third.line
     assert "and 3 more" in third.line
-    assert f"embaudit vectors {library.folder / 'model'} {library.path} --all --table rows.parquet" in third.line
+    assert f"embaudit vectors {library.path} {library.folder / 'model'} --all --table rows.parquet" in third.line
     assert f"embaudit accept {library.path} --reason TEXT" in third.line
 
     fourth = library.night()

@@ -51,7 +51,7 @@ def findings_alone(index: Store, alone: VectorProfile) -> Iterator[Finding]:
             f"{len(profile.constant)} of {profile.dimension:,} dimensions have one value in every row, dimension "
             f"{profile.constant[0]} first.",
             "They take room and tell no text from another: padded, or a damaged export.",
-            "Name the checkpoint: embaudit vectors CHECKPOINT FILE",
+            "Name the checkpoint: embaudit vectors FILE CHECKPOINT",
             name="constant_dimensions",
             value=float(len(profile.constant)),
         )
@@ -170,7 +170,7 @@ def _two_kinds(index: Store, alone: VectorProfile) -> Iterator[Finding]:
             f"{sentence}: {found.share:.0%} of a sample in the smaller one "
             f"({names[0]} is in one, {names[1]} in the other).",
             meaning,
-            "Name the checkpoint: embaudit vectors CHECKPOINT FILE",
+            "Name the checkpoint: embaudit vectors FILE CHECKPOINT",
             f"two_{found.what}",
             found.share,
         )

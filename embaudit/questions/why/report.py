@@ -235,7 +235,7 @@ def _findings(store: Store, walked: SearchTraces, failed: str) -> list[Finding]:
                 + (f", by asking it for {PLURAL[built.as_role]}." if built.as_role else "."),
                 advice="Encode the rows again, as documents."
                 if built.as_role
-                else "embaudit vectors FUNCTION STORE says how.",
+                else "embaudit vectors STORE FUNCTION says how.",
                 name="foreign_index",
                 value=built.own,
             )

@@ -1,12 +1,9 @@
-"""What calls on stored vectors share: how rows are asked for, and a store that is opened before its function is."""
+"""What questions about stored vectors share: a store that is opened before its function is, and by its function."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 from embaudit.embedders.function import EmbeddingFunction
 from embaudit.questions.vectors.report import dimension_of
@@ -14,18 +11,6 @@ from embaudit.questions.vectors.text_column import text_column
 from embaudit.stores.opened import open_store
 from embaudit.stores.place import ReadOptions, SeveralFit, SeveralTexts
 from embaudit.stores.store import Store
-
-
-def rows_asked_for(
-    texts: str | Path | None, from_table: str | None, where: Mapping[str, object] | None, **named: Any
-) -> ReadOptions:
-    """What a call's arguments say of how rows are read."""
-    return ReadOptions(
-        texts=None if texts is None else Path(texts),
-        part=from_table,
-        where=tuple((name, str(value)) for name, value in (where or {}).items()),
-        **named,
-    )
 
 
 def opened_first(named: str, asked: ReadOptions) -> Store | None:

@@ -1,0 +1,172 @@
+"""Commands made of questions: arguments, options and help come from a question's fields."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin
+
+import click
+from click.core import ParameterSource
+from pydantic.fields import FieldInfo
+
+from embaudit.cli.printed import OUTPUT, OutputOptions
+from embaudit.cli.waiting import progress_lines, say, say_that_texts_leave, time_left
+from embaudit.declared.option import PLAIN, Argument, Option
+from embaudit.questions.question import Progress, Question
+from embaudit.words.errors import UsageError
+
+YES = click.Option(["--yes"], is_flag=True, help="Send the texts to an endpoint on another machine without asking.")
+
+
+def question_command(
+    question: type[Question],
+    *more: click.Option,
+    finish: Callable[..., int | None],
+    always: Mapping[str, Any] = MappingProxyType({}),
+) -> click.Command:
+    """The command that asks a question.
+
+    Args:
+        more: options of the command alone.
+        finish: is given the question, its answer and the values of these options, and gives the exit code.
+        always: what the command gives where its user does not.
+    """
+    fields = question.model_fields
+    parameters = [_parameter(name, field) for name, field in fields.items()]
+    arguments = [one for one in parameters if isinstance(one, click.Argument)]
+    options = [one for one in parameters if isinstance(one, click.Option)]
+    # A question's own come last in the model, and first in the help.
+    arguments.sort(key=lambda one: question.arguments().index(one.name or ""))
+    own = set(question.__annotations__)
+    options.sort(key=lambda one: one.name not in own)
+    if "api" in fields:
+        options.append(YES)
+
+    def ask(**given: Any) -> int | None:
+        context = click.get_current_context()
+        asked = {
+            name: _value(name, fields[name], given[name])
+            for name in fields
+            if context.get_parameter_source(name) is not ParameterSource.DEFAULT
+        }
+        made = question.of(**{**always, **asked})
+        for sent in made.texts_sent():
+            say_that_texts_leave(sent, is_agreed=given.get("yes", False))
+        answer = made.answer(Progress(say, progress_lines(), time_left(), keeps_what_ran=True))
+        return finish(made, answer, **{one.name: given[one.name] for one in more if one.name is not None})
+
+    return click.Command(question.asks, callback=ask, params=[*arguments, *options, *more], help=question.__doc__)
+
+
+def reporting_command(question: type[Question]) -> click.Command:
+    """The command of a question whose answer is a report, which is printed."""
+    return question_command(question, *OUTPUT, finish=lambda made, report, **form: OutputOptions(**form).show(report))
+
+
+def _parameter(name: str, field: FieldInfo) -> click.Parameter:
+    """The argument or option of a field, with its type and bounds, so that click itself rejects wrong values."""
+    written = written_as(field)
+    kinds = set(_kinds(field.annotation))
+    is_many = bool(kinds & {Sequence, Mapping})
+    if isinstance(written, Argument):
+        is_required = field.is_required()
+        metavar = written.metavar if is_required else f"[{written.metavar}]"
+        return click.Argument([name], required=is_required, metavar=metavar)
+    flag = flag_of(name, written)
+    text = field.description or ""
+    if bool in kinds:
+        return click.Option([flag, name], is_flag=True, help=text)
+    if is_many:
+        text += " Repeatable."
+    if written.default:
+        text += f"  [default: {written.default}]"
+    has_default = not is_many and not field.is_required() and field.default is not None
+    return click.Option(
+        [flag, name],
+        type=_click_type(field, written, kinds),
+        multiple=is_many,
+        required=field.is_required(),
+        default=field.default if has_default else None,
+        show_default=has_default,
+        metavar=written.metavar or None,
+        help=text,
+    )
+
+
+def flag_of(name: str, written: Option) -> str:
+    return f"--{written.name or name.replace('_', '-')}"
+
+
+def written_as(field: FieldInfo) -> Option:
+    return next((one for one in field.metadata if isinstance(one, Option)), PLAIN)
+
+
+def _kinds(annotation: Any) -> Iterator[Any]:
+    """The types that a field may have: members of unions, and what its lists hold."""
+    origin = get_origin(annotation)
+    if origin in (Union, UnionType):
+        for one in get_args(annotation):
+            yield from _kinds(one)
+    elif origin is not None and origin is not Literal:
+        yield origin
+        if origin is Sequence:
+            yield from _kinds(get_args(annotation)[0])
+    else:
+        yield annotation
+
+
+def _click_type(field: FieldInfo, written: Option, kinds: set[Any]) -> click.ParamType[Any]:
+    literals = [one for kind in kinds if get_origin(kind) is Literal for one in get_args(kind)]
+    if written.members or literals:
+        return click.Choice(written.members or literals)
+    bounds: dict[str, Any] = {}
+    for limit in field.metadata:
+        for name, bound in (("ge", "min"), ("gt", "min"), ("le", "max"), ("lt", "max")):
+            if hasattr(limit, name):
+                bounds[bound] = getattr(limit, name)
+                if name in ("gt", "lt"):
+                    bounds[f"{bound}_open"] = True
+    if Mapping in kinds:
+        return click.STRING
+    if int in kinds:
+        return click.IntRange(**bounds)
+    if float in kinds:
+        return click.FloatRange(**bounds) if bounds else click.FLOAT
+    if Path in kinds and (written.is_file or not written.metavar):
+        # Of several, each may be a folder of files.
+        return click.Path(exists=written.is_file, dir_okay=Sequence in kinds, path_type=Path)
+    return click.STRING
+
+
+def _value(name: str, field: FieldInfo, given: Any) -> Any:
+    """What a field is given, of what was typed."""
+    written = written_as(field)
+    if written.negates:
+        return not given
+    mapping = next((one for one in get_args(field.annotation) or () if get_origin(one) is Mapping), field.annotation)
+    if get_origin(mapping) is Mapping and isinstance(given, tuple) and written.metavar.count("="):
+        return _mapping(flag_of(name, written), written, given, get_args(mapping)[1])
+    return given
+
+
+def _mapping(flag: str, written: Option, given: tuple[str, ...], kind: Any) -> dict[str, Any]:
+    """NAME=VALUE as they were typed. Of any value, what is JSON is read as such."""
+    read: dict[str, Any] = {}
+    for one in given:
+        name, mark, value = one.partition("=")
+        if not (name and mark) or (kind is int and not value.strip().isdigit()):
+            what = "number" if kind is int else "value"
+            raise UsageError(
+                f"{flag} {one!r} names no {what}.",
+                next_step=f"Write it so: {flag} {written.example or written.metavar}",
+            )
+        read[name.strip()] = value
+        if kind is Any:
+            try:
+                read[name] = json.loads(value)
+            except ValueError:
+                continue
+    return read

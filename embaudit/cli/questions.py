@@ -1,0 +1,61 @@
+"""The commands that ask one question: their options and help are those of the questions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from embaudit.cli.printed import OUTPUT, OutputOptions
+from embaudit.cli.question import question_command, reporting_command
+from embaudit.cli.shown import visible
+from embaudit.questions.check.question import CheckQuestion
+from embaudit.questions.parity.question import ParityQuestion
+from embaudit.questions.passport.question import PassportQuestion, VerifyQuestion
+from embaudit.questions.search.question import SearchQuestion
+from embaudit.questions.switch.question import SwitchQuestion
+from embaudit.questions.vectors.question import VectorsQuestion
+from embaudit.questions.why.question import WhyQuestion
+
+if TYPE_CHECKING:
+    from embaudit.questions.check.check import CheckReport
+    from embaudit.questions.passport.passport import Passport
+
+CARD = click.Option(
+    ["--card", "is_card"], is_flag=True, help="Print a block for a model card, with the verdict as its badge."
+)
+# Where a command writes a passport, if nobody says.
+PASSPORT = "passport.json"
+
+
+def _show_check(question: CheckQuestion, report: CheckReport, is_card: bool, **form: bool | Path | None) -> int:
+    if not is_card:
+        return OutputOptions(**form).show(report)  # type: ignore[arg-type]
+    from datetime import UTC, datetime
+
+    from embaudit.pages.card import card_of
+
+    click.echo(card_of(report, datetime.now(UTC).date()), nl=False)
+    return report.exit_code
+
+
+def _say_written(question: PassportQuestion, made: Passport) -> None:
+    out, reading = Path(question.out or PASSPORT), made.reading
+    click.echo(
+        visible(
+            f"{out}: {len(made.canaries)} texts of {len(made.kinds)} kinds, {reading.dimension} dimensions"
+            f"{', normalised' if reading.is_normalised else ''}, {out.stat().st_size / 1000:.0f} kB. "
+            f"Next: embaudit verify {out} --with http://localhost:8080"
+        )
+    )
+
+
+check = question_command(CheckQuestion, CARD, *OUTPUT, finish=_show_check)
+parity = reporting_command(ParityQuestion)
+passport = question_command(PassportQuestion, finish=_say_written, always={"out": PASSPORT})
+search = reporting_command(SearchQuestion)
+switch = reporting_command(SwitchQuestion)
+vectors = reporting_command(VectorsQuestion)
+verify = reporting_command(VerifyQuestion)
+why = reporting_command(WhyQuestion)

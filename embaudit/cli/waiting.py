@@ -1,0 +1,86 @@
+"""What is said to whoever waits: where texts are sent, before the first is, and how much is done."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import click
+
+from embaudit.cli.shown import visible
+from embaudit.embedders.endpoint.recognise import is_address, is_loopback
+from embaudit.questions.question import SentTexts
+from embaudit.words.errors import UsageError
+from embaudit.words.masking import without_credentials
+from embaudit.words.shown import duration
+
+SECONDS_BETWEEN_LINES = 10.0
+SECONDS_BETWEEN_ROWS = 5.0
+
+
+def say_that_texts_leave(sent: SentTexts, *, is_agreed: bool) -> None:
+    """Say where texts are sent before the first is; ask, if that is another machine.
+
+    Raises:
+        UsageError: if it is another machine, and nobody agreed.
+    """
+    for address in filter(is_address, dict.fromkeys(map(str, sent.to))):
+        shown = without_credentials(address)
+        click.echo(f"Texts are sent to {shown}: {sent.what}.", err=True)
+        if not is_loopback(address) and not is_agreed:
+            raise UsageError(
+                f"{shown} is another machine: {sent.warning}.",
+                kept="Nothing was sent.",
+                next_step="If that is meant, add --yes.",
+            )
+
+
+def say(line: str) -> None:
+    """Say something on stderr to whoever waits."""
+    click.echo(visible(line), err=True)
+
+
+def time_left() -> Callable[[str, int, int], None]:
+    """Says on stderr, every few seconds, how much is done of what a slow function is asked, and how long is left."""
+    last = time.monotonic()
+    # Of what is asked for now: which, how much of it was done when it was first told, and when that was.
+    plan: tuple[str, int] = ("", 0)
+    before, begun, is_said = 0, last, False
+
+    def told(what: str, done: int, total: int) -> None:
+        nonlocal last, plan, before, begun, is_said
+        now = time.monotonic()
+        if (what, total) != plan or done <= before:
+            # Another rate: that of what came before says nothing of it.
+            plan, before, begun, is_said = (what, total), done, now, False
+            return
+        if now - last < SECONDS_BETWEEN_LINES:
+            return
+        last = now
+        left = "" if is_said else f", about {duration((now - begun) / (done - before) * (total - done))} left"
+        is_said = True
+        click.echo(f"{what[0].upper()}{what[1:]}: {done:,} of {total:,}{left} …", err=True)
+
+    return told
+
+
+def progress_lines() -> Callable[[str, int, int | None], None]:
+    """Says on stderr what is done, every few seconds."""
+    done: dict[str, int] = {}
+    of_what: dict[str, int | None] = {}
+    last = time.monotonic()
+
+    def told(what: str, more: int, total: int | None) -> None:
+        nonlocal last
+        if total != of_what.get(what, total) or (total and done.get(what, 0) >= total):
+            # The same is done once more, of other texts.
+            done[what] = 0
+        of_what[what] = total
+        done[what] = done.get(what, 0) + more
+        if time.monotonic() - last < SECONDS_BETWEEN_ROWS:
+            return
+        last = time.monotonic()
+        of = f" of {total:,}" if total else ""
+        click.echo(f"{what.capitalize()}: {done[what]:,}{of} …" if more else f"Looking for {what} …", err=True)
+
+    return told

@@ -1,0 +1,189 @@
+"""Are stored vectors sound, and whose are they? What ``embaudit vectors`` and ``embaudit.vectors`` ask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+from pydantic import Field, model_validator
+
+from embaudit.checkpoint.loading import CheckpointOptions
+from embaudit.declared.option import Option
+from embaudit.embedders.call_options import CacheOptions, RoleOptions
+from embaudit.questions.parts import ExplanationPart, Function, PathName, SeedPart, StorePart
+from embaudit.questions.question import QUIET, Progress, Question, SentTexts
+from embaudit.stores.place import LARGE, SeveralParts, StorePlace
+from embaudit.words.errors import UsageError
+
+if TYPE_CHECKING:
+    from embaudit.embedders.function import EmbeddingFunction
+    from embaudit.questions.report import Report
+    from embaudit.questions.vectors.report import StoredReport
+
+
+class VectorsQuestion(CheckpointOptions, RoleOptions, CacheOptions, ExplanationPart, SeedPart, StorePart, Question):
+    """Are the vectors in STORE sound, and did FUNCTION build them: a checkpoint, an endpoint or a Python object?
+
+    STORE is where the vectors are: an export (Parquet, Arrow, CSV, JSON, NumPy …), a database's file, the folder of a
+    vector store, or an address; docs/vectors.md lists them. It is only read; of several collections, each is looked at
+    unless --from names one. Without FUNCTION, the vectors alone are looked at. Exit code 0 if nothing is wrong, 1 if
+    the index is not sound or not wholly the function's, 2 if that could not be told.
+    """
+
+    asks: ClassVar = "vectors"
+
+    function: Function = Field(None, kw_only=False)
+    rows: int = Field(1_000, ge=1, le=20_000, description="How many rows, drawn at random, are encoded again.")
+    also: Annotated[Sequence[Any], Option(metavar="FUNCTION")] = Field(
+        (), description="Another that may have built rows."
+    )
+    every_row: Annotated[bool, Option("all")] = Field(False, description="Encode every row again.")
+    table: PathName | None = Field(
+        None,
+        description="Write the rows that FUNCTION did not build to a .csv or .parquet file; implies --all.",
+    )
+    whole: bool = Field(
+        False,
+        description="Read all rows of Parquet files with more than ten million; by default, row groups drawn at "
+        "random.",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _in_the_old_order(cls, asked: Any) -> Any:
+        """A function that is given before a store is known by what both are."""
+        if not isinstance(asked, dict):
+            return asked
+        store, function = asked.get("store"), asked.get("function")
+        if isinstance(function, str | Path) and not _is_store(store) and _is_store(function):
+            return {**asked, "store": function, "function": store}
+        return asked
+
+    @property
+    def encodes_all(self) -> bool:
+        return self.every_row or self.table is not None
+
+    @property
+    def functions(self) -> list[Any]:
+        return [] if self.function is None else [self.function, *self.also]
+
+    def texts_sent(self) -> Iterator[SentTexts]:
+        yield SentTexts(self.functions, f"those of {self.rows:,} rows", "your texts would leave this one")
+
+    def answer(self, progress: Progress = QUIET) -> Report:
+        from embaudit.embedders.opened import is_checkpoint
+        from embaudit.questions.vectors.parts import look_at_each
+
+        if self.function is None and (self.encodes_all or self.also):
+            raise UsageError(
+                "--all, --table and --also need a function to compare with.",
+                next_step="embaudit vectors STORE FUNCTION",
+            )
+        try:
+            return self._of_part(self.from_table, progress)
+        except SeveralParts as several:
+            # Each asks for as many texts as one: where these cost money, it is the user's to say.
+            if self.table is not None or not all(map(is_checkpoint, self.functions)):
+                raise
+            return look_at_each(str(self.store), several.names, lambda part: self._of_part(part, progress))
+
+    def _of_part(self, part: str | None, progress: Progress) -> StoredReport:
+        """Look at one collection; against the function, if one is named."""
+        from embaudit.embedders.kept import FOLDER
+        from embaudit.embedders.opened import is_checkpoint, name_of, open_function, open_kept
+        from embaudit.questions.store_opened import opened_first, opened_for
+        from embaudit.questions.vectors.every_row import check_table, find_foreign
+        from embaudit.questions.vectors.report import look_at
+        from embaudit.steps.elsewhere import require_runner
+        from embaudit.stores.opened import open_store
+        from embaudit.system.settings import Settings
+
+        table = None if self.table is None else Path(self.table)
+        if table is not None:
+            # Before hours of encoding.
+            check_table(table)
+        rows = replace(
+            self.read_options(
+                allow_pickle=self.allow_pickle,
+                most=None if self.whole or self.encodes_all else LARGE,
+                seed=self.seed,
+            ),
+            part=part,
+        )
+        named = str(self.store)
+        # A place that is wrong is told before a function is opened, which may take a while.
+        if self.function is None:
+            return look_at(open_store(named, rows), seed=self.seed, progress=progress.done)
+        first = opened_first(named, rows)
+        options, given = self.load_options, self.functions
+        calls = self.calls(*given)
+        names = _told_apart([name_of(function) for function in given])
+        if self.encodes_all and is_checkpoint(self.function):
+            require_runner()
+        self._require_readable()
+        with ExitStack() as stack:
+
+            def load(name: str) -> EmbeddingFunction:
+                if name.startswith("dtype:"):
+                    return open_function(self.function, replace(options, dtype=name.removeprefix("dtype:")))
+                place = names.index(name)
+                return stack.enter_context(open_kept(given[place], options, calls[place]))
+
+            opened = stack.enter_context(open_kept(self.function, options, calls[0]))
+            store = opened_for(opened, named, rows, first)
+            return look_at(
+                store,
+                opened,
+                rows=self.rows,
+                seed=self.seed,
+                also=names[1:],
+                load=load,
+                every_row=(
+                    lambda store, against, function: find_foreign(
+                        store,
+                        function,
+                        against,
+                        table=table,
+                        total=against.population,
+                        kept_in=Settings().home / FOLDER,
+                        progress=progress.done,
+                    )
+                )
+                if self.encodes_all
+                else None,
+                with_explanation=self.with_explanation,
+                progress=progress.done,
+                say=progress.say,
+            )
+
+    def _require_readable(self) -> None:
+        """A name that is wrong is told before the index is read, which may take minutes."""
+        from embaudit.checkpoint import resolve
+        from embaudit.checkpoint.load import describe
+        from embaudit.checkpoint.modules import NoTransformer
+        from embaudit.embedders.opened import is_checkpoint
+
+        for other in filter(is_checkpoint, self.also):
+            resolved = resolve(str(other), allow_pickle=self.allow_pickle, trust_remote_code=self.trust_remote_code)
+            # What is no transformer may be read by sentence-transformers.
+            with suppress(NoTransformer):
+                describe(resolved, self.load_options)
+
+
+def _is_store(named: Any) -> bool:
+    """Whether a store is known by its place alone. An address may be of a store or an endpoint, and is not asked."""
+    from embaudit.embedders.endpoint.recognise import is_address
+    from embaudit.stores.kinds import kind_of
+
+    return isinstance(named, str | Path) and not is_address(str(named)) and kind_of(StorePlace(str(named))) is not None
+
+
+def _told_apart(names: Sequence[str]) -> list[str]:
+    """Names of functions, with a number where two Python objects have one name."""
+    return [
+        f"{name} ({names[:place].count(name) + 1})" if name in names[:place] else name
+        for place, name in enumerate(names)
+    ]

@@ -1,0 +1,149 @@
+"""Why was it not found? What ``embaudit why`` and ``embaudit.why`` ask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+from pydantic import Field
+
+from embaudit.checkpoint.loading import CheckpointOptions
+from embaudit.declared.option import Option
+from embaudit.embedders.call_options import CacheOptions, RoleOptions
+from embaudit.questions.parts import Function, PathName, QuerySettingsPart, SeedPart, StorePart
+from embaudit.questions.question import QUIET, Progress, Question, SentTexts
+from embaudit.words.errors import UsageError
+
+if TYPE_CHECKING:
+    from embaudit.corpora.golden import GoldenQuery
+    from embaudit.embedders.function import EmbeddingFunction
+    from embaudit.questions.why.report import WhyReport
+
+
+class WhyQuestion(CheckpointOptions, RoleOptions, CacheOptions, QuerySettingsPart, SeedPart, StorePart, Question):
+    """Why does a search in STORE, with queries that FUNCTION encodes, not find what it should?
+
+    The walk from the query to the place where it was lost: is the row there, was its vector built by FUNCTION from its
+    text, how much of that is read, where does exact search rank it and who stands above, does the store's own search
+    reach it, would words find it, or another way to ask. --json says where in one word: absent, vector, text, function,
+    search, filter, cut-off, or found. Exit code 0 if everything is found, 1 if something is lost, 2 if that could not
+    be told.
+    """
+
+    asks: ClassVar = "why"
+
+    function: Function = Field(kw_only=False)
+    query: Annotated[str | Sequence[str] | Mapping[str, str | Sequence[str]] | None, Option(metavar="TEXT")] = Field(
+        None,
+        kw_only=False,
+        description="What was asked; or queries with what each should find.",
+    )
+    expect: Annotated[str | Sequence[str] | None, Option(metavar="ID")] = Field(
+        None, kw_only=False, description="The id, or the text, that it should find; one a query."
+    )
+    golden: Annotated[PathName | None, Option(is_file=True)] = Field(
+        None, description="A file of both: CSV or JSON lines with query and expect."
+    )
+    k: int = Field(10, ge=1, le=1_000, description="Results that are shown.")
+    min_score: Annotated[float | None, Option(metavar="COSINE")] = Field(
+        None,
+        description="The cosine below which the application shows nothing; of LangChain's FAISS by distance, its "
+        "relevance.",
+    )
+    tokens: Annotated[PathName | None, Option(is_file=True)] = Field(
+        None, description="Severe tokens, as `embaudit filter` lists them: what they do in a query and its text."
+    )
+    also: Annotated[Any, Option(metavar="FUNCTION")] = Field(
+        None, description="Another function: where it would put what this one loses."
+    )
+
+    @property
+    def cases(self) -> list[GoldenQuery]:
+        """What was asked for, from a file and besides."""
+        from embaudit.corpora.golden import GoldenQuery, read_golden
+
+        found = [] if self.golden is None else read_golden(Path(self.golden))
+        for query, answers in self._pairs().items():
+            found.append(GoldenQuery(query, (answers,) if isinstance(answers, str) else tuple(map(str, answers))))
+        if not found:
+            raise UsageError("There is no query.", next_step='--query "…" --expect ID; or --golden FILE')
+        return found
+
+    def _pairs(self) -> Mapping[str, str | Sequence[str]]:
+        if self.query is None and self.expect is None:
+            return {}
+        if isinstance(self.query, Mapping):
+            return self.query
+        if isinstance(self.query, str):
+            if self.expect is None:
+                raise UsageError("It is not said what the query should find.", next_step='--expect "ID or text"')
+            return {self.query: self.expect}
+        queries = self.query or ()
+        expected = [self.expect] if isinstance(self.expect, str) else self.expect or ()
+        if len(queries) != len(expected):
+            raise UsageError(
+                f"--query was given {len(queries)} times and --expect {len(expected)}.",
+                next_step="Give each --query its --expect, in the same order.",
+            )
+        pairs: dict[str, list[str]] = {}
+        for query, answer in zip(queries, expected, strict=True):
+            pairs.setdefault(query, []).append(answer)
+        return pairs
+
+    def texts_sent(self) -> Iterator[SentTexts]:
+        warning = "they would leave this one"
+        yield SentTexts([self.function], f"{len(self.cases):,} queries, and about 100 stored texts", warning)
+        if self.also is not None:
+            yield SentTexts([self.also], "the queries, and up to 2,000 stored texts", warning)
+
+    def answer(self, progress: Progress = QUIET) -> WhyReport:
+        from embaudit.embedders.opened import open_kept
+        from embaudit.questions.store_opened import opened_first, with_filter
+        from embaudit.questions.why.absent import OtherPlaces
+        from embaudit.questions.why.report import look_into
+        from embaudit.questions.why.verdict import ShownResults
+
+        cases, named = self.cases, str(self.store)
+        rows = self.read_options(allow_pickle=self.allow_pickle)
+        calls = self.calls(self.function, *([] if self.also is None else [self.also]))
+        first = opened_first(named, replace(rows, where=()))
+        with ExitStack() as stack:
+            function = stack.enter_context(open_kept(self.function, self.load_options, calls[0]))
+            other = None
+            if self.also is not None:
+                other = stack.enter_context(open_kept(self.also, self.load_options, calls[-1]))
+            store, filtered = with_filter(function, named, rows, first)
+            return look_into(
+                store,
+                function,
+                cases,
+                filtered=filtered,
+                settings=self.query_settings,
+                cut_off=ShownResults(self.k, self.min_score),
+                severe=() if self.tokens is None else _severe_ids(Path(self.tokens), function),
+                also=other,
+                places=OtherPlaces(named, rows),
+                seed=self.seed,
+                progress=progress.done,
+            )
+
+
+def _severe_ids(tokens: Path, function: EmbeddingFunction) -> set[int]:
+    """Ids of a list of severe tokens, which must be of this function's tokenizer.
+
+    Raises:
+        UsageError: if it is of another, or nobody sees the function's tokens.
+    """
+    from embaudit.remedies.screening.tokens import read_token_list
+
+    listed = read_token_list(tokens)
+    checkpoint = function.checkpoint
+    if checkpoint is None or checkpoint.identity.tokenizer_sha256 != listed.tokenizer_sha256:
+        raise UsageError(
+            f"{tokens} lists tokens of {listed.checkpoint}, whose tokenizer is not that of {function.name}.",
+            next_step="Make one of its own: embaudit filter CHECKPOINT --out FILE",
+        )
+    return set(listed.losses)
