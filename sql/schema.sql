@@ -1735,3 +1735,65 @@ CREATE TABLE gate_result (
     "evaluated" TIMESTAMP WITH TIME ZONE NOT NULL,
     PRIMARY KEY (audit_id, policy_hash, baseline_audit_id, rule, summary, item, measure)
 );
+
+-- Each answer to a question: what was asked of what, by content, and the verdict.
+CREATE TABLE answer (
+    "answer_id" VARCHAR NOT NULL,
+    "question_key" VARCHAR NOT NULL,
+    "asks" VARCHAR NOT NULL,
+    "subject" VARCHAR NOT NULL,
+    "function" VARCHAR NOT NULL,
+    "question" JSON NOT NULL,
+    "is_live" BOOLEAN NOT NULL,
+    "verdict" VARCHAR NOT NULL,
+    "level" VARCHAR NOT NULL,
+    "line" VARCHAR NOT NULL,
+    "exit_code" INTEGER NOT NULL,
+    "asked" TIMESTAMP WITH TIME ZONE NOT NULL,
+    "last_asked" TIMESTAMP WITH TIME ZONE NOT NULL,
+    "seconds" DOUBLE NOT NULL,
+    "embaudit_version" VARCHAR NOT NULL,
+    PRIMARY KEY (answer_id)
+);
+
+-- The findings of each answer, the worst first.
+CREATE TABLE answer_finding (
+    "answer_id" VARCHAR NOT NULL,
+    "place" INTEGER NOT NULL,
+    "name" VARCHAR NOT NULL,
+    "level" VARCHAR NOT NULL,
+    "sentence" VARCHAR NOT NULL,
+    "meaning" VARCHAR NOT NULL,
+    "advice" VARCHAR NOT NULL,
+    "value" DOUBLE,
+    "low" DOUBLE,
+    "high" DOUBLE,
+    PRIMARY KEY (answer_id, place)
+);
+
+-- The figures of each answer: recall by setting, rows, shares, how far vectors are apart.
+CREATE TABLE answer_figure (
+    "answer_id" VARCHAR NOT NULL,
+    "figure" VARCHAR NOT NULL,
+    "item" VARCHAR NOT NULL,
+    "value" DOUBLE NOT NULL,
+    "low" DOUBLE,
+    "high" DOUBLE,
+    "of" BIGINT,
+    PRIMARY KEY (answer_id, figure, item)
+);
+
+-- Each search that `why` walked: found, or where it was lost.
+CREATE TABLE why_case (
+    "answer_id" VARCHAR NOT NULL,
+    "place" INTEGER NOT NULL,
+    "query" VARCHAR NOT NULL,
+    "expected" VARCHAR NOT NULL,
+    "lost" VARCHAR NOT NULL,
+    "cause" VARCHAR NOT NULL,
+    "sentence" VARCHAR NOT NULL,
+    "mend" VARCHAR NOT NULL,
+    "exact_rank" INTEGER,
+    "store_rank" INTEGER,
+    PRIMARY KEY (answer_id, place)
+);

@@ -16,6 +16,7 @@ class Option:
         example: a value, for the message about a wrong one.
         is_file: whether it is the path of a file that must exist.
         negates: whether it is a flag that makes the field false.
+        holds: ``store`` or ``function``, where the value names one.
         default: what ``--help`` says of it where the default is found out later.
     """
 
@@ -25,6 +26,7 @@ class Option:
     example: str = ""
     is_file: bool = False
     negates: bool = False
+    holds: str = ""
     default: str = ""
 
 

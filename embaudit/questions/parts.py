@@ -24,10 +24,10 @@ FUNCTION = Field(
     description="A checkpoint (packaged:NAME, a local folder, or owner/name@revision on the hub), an endpoint's "
     "address (http://localhost:8080), or a Python object or its name (python:MODULE:NAME; docs/functions.md)."
 )
-Function: TypeAlias = Annotated[Any, Argument(metavar="FUNCTION"), FUNCTION]
+Function: TypeAlias = Annotated[Any, Argument(metavar="FUNCTION", holds="function"), FUNCTION]
 Other: TypeAlias = Annotated[
     Any,
-    Option("with", metavar="OTHER"),
+    Option("with", metavar="OTHER", holds="function"),
     Field(
         description="What to compare with: an endpoint's address (http://localhost:8080), a Python object's name "
         "(python:MODULE:NAME), or a checkpoint."
@@ -38,7 +38,7 @@ Other: TypeAlias = Annotated[
 class StorePart(StoreOptions):
     """Of questions about a store."""
 
-    store: Annotated[PathName, Argument(metavar="STORE")] = Field(
+    store: Annotated[PathName, Argument(metavar="STORE", holds="store")] = Field(
         kw_only=False,
         description="Where the vectors are: a file, a folder, a database or an address (docs/vectors.md lists what is "
         "read, docs/search.md what is searched by itself).",

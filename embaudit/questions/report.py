@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from embaudit.declared.document import Page
 from embaudit.declared.finding import Finding, Level, worst_first
+from embaudit.questions.answer import AnswerFigure
 from embaudit.words.errors import EXIT_DONE, EXIT_TRIPPED, EXIT_USAGE
 
 
@@ -48,6 +49,14 @@ class Report(ABC):
     @abstractmethod
     def as_json(self) -> dict[str, Any]:
         """Everything in it, in the types of JSON."""
+
+    def answer_figures(self) -> Iterator[AnswerFigure]:
+        """The figures that are kept of it, beside those of its findings."""
+        yield from ()
+
+    def case_rows(self) -> Iterator[dict[str, Any]]:
+        """Of searches that were walked, what is kept of each (``WhyCaseRow``)."""
+        yield from ()
 
     @property
     def level(self) -> Level:

@@ -1,9 +1,13 @@
-"""What other packages bring by entry points: loaded, or named with what is wrong with it."""
+"""What is installed: what other packages bring by entry points, or what is wrong with it; and code, by its digest."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
+from importlib.resources import files
+from pathlib import Path
 from typing import TypeVar
 
 from embaudit.words.errors import UsageError
@@ -37,3 +41,13 @@ def unusable(entry: EntryPoint, what: str, why: str) -> UsageError:
         f"The {what} {entry.name} of the package {package} cannot be used: {why}.",
         next_step=f"Repair the package, or uninstall it: pip uninstall {package}",
     )
+
+
+@cache
+def code_digest(*packages: str) -> str:
+    """sha256 of all code of these packages: whatever it computes may be another with any change of it."""
+    code = hashlib.sha256()
+    for package in packages:
+        for path in sorted(Path(str(files(package))).rglob("*.py")):
+            code.update(path.read_bytes())
+    return code.hexdigest()

@@ -24,8 +24,8 @@ from embaudit.words.errors import StorageError, UsageError, WarehouseError
 from embaudit.words.masking import without_credentials
 from embaudit.words.suggest import did_you_mean
 
-# Of what a watch looks at every night: an index, an endpoint, a checkpoint that cannot be read.
-LOOKED_AT = ("index", "endpoint", "watched")
+# Of what a watch looks at every night: an index, an endpoint, a checkpoint that cannot be read, what else it asks.
+LOOKED_AT = ("index", "endpoint", "watched", "answer")
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class OpenItem:
 
     def __str__(self) -> str:
         said = {"gate": f"policy {self.policy}: ", "worse": WORSE, "verdict": DO_NOT_SERVE, "index": "in the index: "}
-        said |= {"endpoint": "served otherwise: ", "watched": "the checkpoint is "}
+        said |= {"endpoint": "served otherwise: ", "watched": "the checkpoint is ", "answer": ""}
         return f"{said[self.what]}{self.item}"
 
 
@@ -165,8 +165,11 @@ def _audits_of(connection: duckdb.DuckDBPyConnection, name: str) -> list[str]:
         [name, places[1]],
     ).fetchall()
     audits = [str(audit_id) for (audit_id,) in (*found, *watched)]
-    known = "SELECT 1 FROM index_check WHERE store IN (?, ?) UNION ALL SELECT 1 FROM served WHERE endpoint IN (?, ?)"
-    if audits or connection.execute(f"{known} LIMIT 1", [*places, *places]).fetchone():
+    known = (
+        "SELECT 1 FROM index_check WHERE store IN (?, ?) UNION ALL SELECT 1 FROM served WHERE endpoint IN (?, ?) "
+        "UNION ALL SELECT 1 FROM answer WHERE subject IN (?, ?)"
+    )
+    if audits or connection.execute(f"{known} LIMIT 1", [*places, *places, *places]).fetchone():
         return audits
     state = find_state(connection, name)
     if state.checkpoint_id is None:

@@ -1,4 +1,4 @@
--- What is open: verdicts not to serve, tripped gates, worse figures of what each checkpoint's name stands for now, and what is wrong with a watched index, endpoint or checkpoint, that nobody has accepted?
+-- What is open: verdicts not to serve, tripped gates, worse figures of what each checkpoint's name stands for now, what is wrong with a watched index, endpoint or checkpoint, and answers that are a problem, that nobody has accepted?
 SELECT
     coalesce(audit.settings ->> '$.source', checkpoint.source) AS source, found_item.audit_id, found_item.what,
     found_item.policy, found_item.item, found_item.against, audit.finished
@@ -10,8 +10,9 @@ UNION ALL
 SELECT against, audit_id, what, '', item, against, coalesce(
     (SELECT asked FROM index_check WHERE check_key = found_item.audit_id),
     (SELECT asked FROM served WHERE look_key = found_item.audit_id),
+    (SELECT asked FROM answer WHERE answer_id = found_item.audit_id),
     (SELECT max(last_seen) FROM watched_revision WHERE source = found_item.against)
 )
 FROM found_item
-WHERE accepted IS NULL AND what IN ('index', 'endpoint', 'watched')
+WHERE accepted IS NULL AND what IN ('index', 'endpoint', 'watched', 'answer')
 ORDER BY ALL;

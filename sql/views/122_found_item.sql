@@ -1,7 +1,8 @@
 -- What needs a decision: verdicts not to serve, rules that tripped the newest gate of a policy, figures that got worse.
 -- So does what the last look at each watched index or endpoint found: audit_id is the look that found it first, against
 -- the index or the address; and a watched checkpoint that cannot be read: audit_id is a key of it, against its name.
--- accepted is null where nobody has accepted it.
+-- And the newest answer to a question that is a problem: audit_id is the first answer with its verdict, against what it
+-- was asked of. accepted is null where nobody has accepted it.
 CREATE OR REPLACE VIEW found_item AS
 WITH found AS (
     SELECT audit_id, 'gate' AS what, policy_hash AS against, policy, rule AS item, bool_or(trips) AS is_bad
@@ -67,5 +68,14 @@ FROM (
         ) = 1
     )
     WHERE status IN ('failed', 'gone')
+    UNION ALL
+    -- The same verdict, night after night, is one item: of the first answer since another was given.
+    SELECT first_answer_id, 'answer', subject, '', concat(asks, ': ', verdict)
+    FROM (
+        SELECT *
+        FROM answer_history
+        QUALIFY row_number() OVER (PARTITION BY question_key ORDER BY last_asked DESC, asked DESC, answer_id) = 1
+    )
+    WHERE level = 'problem'
 ) AS looked_at
 LEFT JOIN acceptance USING (audit_id, what, against, item);

@@ -1,4 +1,4 @@
--- Every golden query that a look at a watched index did not find: where it was lost, and since when without a break.
+-- Every golden query that a look at a watched index, or `why`, did not find: where it was lost, and since when without a break.
 CREATE OR REPLACE VIEW golden_history AS
 WITH looked AS (
     SELECT
@@ -14,6 +14,27 @@ WITH looked AS (
         row_number() OVER (PARTITION BY store ORDER BY asked, check_key) AS night
     FROM index_check
     WHERE golden_queries IS NOT NULL
+    UNION ALL
+    SELECT
+        answer.subject,
+        answer.asked,
+        answer.answer_id,
+        CAST(round(part.value * part.of) AS INTEGER),
+        CAST(part.of AS INTEGER),
+        part.value,
+        part.low,
+        part.high,
+        (
+            SELECT to_json(list(
+                {'query': query, 'expected': expected, 'lost': lost, 'said': sentence, 'mend': mend} ORDER BY place
+            ) FILTER (lost <> 'found'))
+            FROM why_case
+            WHERE why_case.answer_id = answer.answer_id
+        ),
+        row_number() OVER (PARTITION BY answer.question_key ORDER BY answer.asked, answer.answer_id)
+    FROM answer
+    JOIN answer_figure AS part USING (answer_id)
+    WHERE answer.asks = 'why' AND part.figure = 'found'
 ),
 lost AS (
     SELECT * EXCLUDE (golden_lost), unnest(json_extract(golden_lost, '$[*]')) AS query FROM looked

@@ -50,6 +50,7 @@ VIEWS = sorted(
         *("audit_question", "audit_predecessor", "summary_interval", "sticky_change", "watched_source", "found_item"),
         *("socm_change", "weight_change", "audit_named"),
         *("figure_history", "index_history", "endpoint_history", "golden_history"),
+        *("latest_answer", "answer_history", "recall_history"),
     ]
 )
 SOCM_MEAN = sum(row["socm"] for row in socm_pairs("wikipedia", TRACES)) / 6

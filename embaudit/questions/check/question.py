@@ -43,8 +43,8 @@ class CheckQuestion(PromptOptions, CheckpointOptions, CorpusPart, EndpointOption
 
     asks: ClassVar = "check"
 
-    checkpoint: Annotated[Any, Argument(metavar="CHECKPOINT"), FUNCTION] = Field(kw_only=False)
-    base: Annotated[Any, Option(metavar="CHECKPOINT")] = Field(
+    checkpoint: Annotated[Any, Argument(metavar="CHECKPOINT", holds="function"), FUNCTION] = Field(kw_only=False)
+    base: Annotated[Any, Option(metavar="CHECKPOINT", holds="function")] = Field(
         None, description="What it was tuned from, or its last revision: say what changed."
     )
     files_only: Annotated[bool, Option("files")] = Field(

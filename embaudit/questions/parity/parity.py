@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -13,7 +13,8 @@ from embaudit.declared.document import Page
 from embaudit.declared.finding import Finding, Level
 from embaudit.embedders.as_documents import taken_alike
 from embaudit.embedders.function import Answers, EmbeddingFunction, roles_to_compare
-from embaudit.questions.parity.apart import moved
+from embaudit.questions.answer import AnswerFigure
+from embaudit.questions.parity.apart import is_apart, moved
 from embaudit.questions.parity.asking import AGAIN, BatchingCheck, ask_as, ask_otherwise, confirmed, still_the_same
 from embaudit.questions.parity.compare import KindDifference, compare_kind, rounding_of
 from embaudit.questions.parity.findings import ROUNDED, asked_for, findings_of
@@ -119,6 +120,13 @@ class ParityReport(Report):
 
     def page(self) -> Page:
         return parity_page(self)
+
+    def answer_figures(self) -> Iterator[AnswerFigure]:
+        compared = [kind for kind in self.kinds if np.isfinite(kind.distances).any()]
+        yield AnswerFigure("kinds_apart", sum(is_apart(kind) for kind in compared), of=len(compared))
+        for kind in compared:
+            yield AnswerFigure("worst", kind.worst, kind.kind, of=len(kind.texts))
+        yield AnswerFigure("requests", self.requests)
 
     def as_json(self) -> dict[str, Any]:
         return {

@@ -29,7 +29,7 @@ class ParityQuestion(CheckpointOptions, RoleOptions, MaterialPart, ExplanationPa
 
     asks: ClassVar = "parity"
 
-    checkpoint: Annotated[Any, Argument(metavar="CHECKPOINT"), FUNCTION] = Field(kw_only=False)
+    checkpoint: Annotated[Any, Argument(metavar="CHECKPOINT", holds="function"), FUNCTION] = Field(kw_only=False)
     other: Other = Field(kw_only=False)
     backend: Annotated[Literal["torch", "onnx", "openvino"], Option("with-backend")] = Field(
         "torch",

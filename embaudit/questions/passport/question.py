@@ -32,7 +32,7 @@ class PassportQuestion(CheckpointOptions, EndpointOptions, Question):
 
     asks: ClassVar = "passport"
 
-    checkpoint: Annotated[Any, Argument(metavar="CHECKPOINT"), FUNCTION] = Field(kw_only=False)
+    checkpoint: Annotated[Any, Argument(metavar="CHECKPOINT", holds="function"), FUNCTION] = Field(kw_only=False)
     out: Annotated[PathName | None, Option(default="passport.json")] = Field(
         None,
         kw_only=False,
@@ -68,7 +68,7 @@ class VerifyQuestion(RunOptions, EndpointOptions, OtherPrecisionPart, Question):
 
     asks: ClassVar = "verify"
 
-    passport: Annotated[Any, Argument(metavar="PASSPORT")] = Field(
+    passport: Annotated[Any, Argument(metavar="PASSPORT", is_file=True)] = Field(
         kw_only=False, description="A passport, or its file. A checkpoint is read with the settings that it has."
     )
     other: Other = Field(kw_only=False)

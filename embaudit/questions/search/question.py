@@ -38,8 +38,8 @@ class SearchQuestion(CheckpointOptions, RoleOptions, CacheOptions, QuerySettings
     asks: ClassVar = "search"
 
     function: Function = Field(None, kw_only=False)
-    queries: Annotated[PathName | None, Option(metavar="FILE", default="beginnings of stored texts")] = Field(
-        None, description="Queries that FUNCTION encodes, or their vectors."
+    queries: Annotated[PathName | None, Option(metavar="FILE", is_file=True, default="beginnings of stored texts")] = (
+        Field(None, description="Queries that FUNCTION encodes, or their vectors.")
     )
     recall: float = Field(0.95, gt=0, le=1, description="Of the ten nearest rows, the share that is wanted.")
     count: int = Field(200, ge=2, le=5_000, description="How many queries are asked.")

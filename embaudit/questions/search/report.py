@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
@@ -12,6 +12,7 @@ import numpy as np
 from embaudit.declared.document import Page
 from embaudit.declared.finding import Finding, Level
 from embaudit.embedders.function import EmbeddingFunction
+from embaudit.questions.answer import AnswerFigure, figure_of
 from embaudit.questions.report import Report
 from embaudit.questions.search.codes import kept_by_codes
 from embaudit.questions.search.curve import ENOUGH, TriedSetting, tried_settings
@@ -108,6 +109,21 @@ class SearchReport(Report):
 
     def page(self) -> Page:
         return search_page(self)
+
+    def answer_figures(self) -> Iterator[AnswerFigure]:
+        asked = self.queries[0]
+        for name, rows in (("", self.plain), ("filtered", self.filtered)):
+            if rows is not None:
+                for k, outcome in ((10, rows.first), (100, rows.many)):
+                    if outcome.recall is not None:
+                        yield figure_of(f"recall_at_{k}", outcome.recall, name, asked)
+        for tried in self.tried:
+            said = ", ".join(f"{name}={value}" for name, value in tried.settings.items())
+            if said:
+                yield figure_of("recall_at_10", tried.recall, said, asked)
+        if self.reached is not None:
+            value, low, high = self.reached.share
+            yield AnswerFigure("missed", value, low=low, high=high, of=self.reached.asked)
 
     def as_json(self) -> dict[str, Any]:
         return {

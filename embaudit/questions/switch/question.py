@@ -54,10 +54,10 @@ class SwitchQuestion(CheckpointOptions, RoleOptions, CacheOptions, CorpusPart, Q
 
     asks: ClassVar = "switch"
 
-    old: Annotated[Any, Argument(metavar="OLD"), FUNCTION] = Field(kw_only=False)
-    new: Annotated[Any, Argument(metavar="NEW"), FUNCTION] = Field(kw_only=False)
+    old: Annotated[Any, Argument(metavar="OLD", holds="function"), FUNCTION] = Field(kw_only=False)
+    new: Annotated[Any, Argument(metavar="NEW", holds="function"), FUNCTION] = Field(kw_only=False)
     dtype: Annotated[Literal["auto", "float32", "bfloat16", "float16"], DTYPE] = "auto"
-    queries: Annotated[PathName | None, Option(metavar="FILE")] = Field(
+    queries: Annotated[PathName | None, Option(metavar="FILE", is_file=True)] = Field(
         None,
         description="Queries for --corpus, without judgements. By default, its texts ask for their neighbours.",
     )

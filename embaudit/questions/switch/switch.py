@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -14,6 +14,7 @@ from embaudit.embedders.function import EmbeddingFunction
 from embaudit.embedders.object.named import is_named_object
 from embaudit.measures.quality.golden import GoldenChanges
 from embaudit.measures.quality.material import MEND, ScoredPairs
+from embaudit.questions.answer import AnswerFigure, figure_of
 from embaudit.questions.report import Report
 from embaudit.questions.switch import findings as say
 from embaudit.questions.switch.cut_offs import CutOffTransfer, ScaledPairs, scales_of, transfer_cut_offs
@@ -81,6 +82,13 @@ class SwitchReport(Report):
 
     def page(self) -> Page:
         return switch_page(self)
+
+    def answer_figures(self) -> Iterator[AnswerFigure]:
+        if self.same_text is not None:
+            yield figure_of("median_cosine", self.same_text.median, of=self.same_text.texts)
+        for change in self.quality:
+            for name, score in (("old", change.old), ("new", change.new), ("change", change.change)):
+                yield figure_of(f"{change.metric}, {name}", score, change.name)
 
     def as_json(self) -> dict[str, Any]:
         return {

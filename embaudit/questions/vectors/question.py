@@ -37,7 +37,7 @@ class VectorsQuestion(CheckpointOptions, RoleOptions, CacheOptions, ExplanationP
 
     function: Function = Field(None, kw_only=False)
     rows: int = Field(1_000, ge=1, le=20_000, description="How many rows, drawn at random, are encoded again.")
-    also: Annotated[Sequence[Any], Option(metavar="FUNCTION")] = Field(
+    also: Annotated[Sequence[Any], Option(metavar="FUNCTION", holds="function")] = Field(
         (), description="Another that may have built rows."
     )
     every_row: Annotated[bool, Option("all")] = Field(False, description="Encode every row again.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
@@ -14,6 +14,7 @@ from embaudit.declared.document import Page
 from embaudit.declared.finding import Finding, Level
 from embaudit.embedders.function import EmbeddingFunction
 from embaudit.embedders.kept import cost_line
+from embaudit.questions.answer import AnswerFigure
 from embaudit.questions.report import Report
 from embaudit.questions.vectors.against import SampleComparison, explain_sample, measure_sample
 from embaudit.questions.vectors.alone import Progress, VectorProfile, look_at_alone
@@ -112,6 +113,20 @@ class StoredReport(Report):
 
     def page(self) -> Page:
         return stored_page(self)
+
+    def answer_figures(self) -> Iterator[AnswerFigure]:
+        profile = self.alone.profile
+        counts = {"zeros": len(profile.zeros), "not_finite": len(profile.not_finite)}
+        counts |= {"without_vector": profile.without_vector, "without_text": profile.rows - profile.comparable}
+        yield AnswerFigure("rows", profile.rows if self.index.drawn is None else self.index.drawn.rows)
+        for name, count in counts.items():
+            yield AnswerFigure(name, count, of=profile.rows)
+        yield AnswerFigure("dimensions", profile.dimension)
+        if self.against is not None and self.against.share is not None:
+            value, low, high = self.against.share
+            yield AnswerFigure("foreign", value, low=low, high=high, of=int(self.against.compared.sum()))
+        if self.every_row is not None:
+            yield AnswerFigure("foreign_rows", self.every_row.count, of=self.every_row.compared)
 
     def as_json(self) -> dict[str, Any]:
         return {

@@ -56,7 +56,7 @@ class WhyQuestion(CheckpointOptions, RoleOptions, CacheOptions, QuerySettingsPar
     tokens: Annotated[PathName | None, Option(is_file=True)] = Field(
         None, description="Severe tokens, as `embaudit filter` lists them: what they do in a query and its text."
     )
-    also: Annotated[Any, Option(metavar="FUNCTION")] = Field(
+    also: Annotated[Any, Option(metavar="FUNCTION", holds="function")] = Field(
         None, description="Another function: where it would put what this one loses."
     )
 

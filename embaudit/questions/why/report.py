@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -12,6 +12,7 @@ from embaudit.corpora.golden import GoldenQuery
 from embaudit.declared.document import Page
 from embaudit.declared.finding import Finding, Level
 from embaudit.embedders.function import EmbeddingFunction
+from embaudit.questions.answer import AnswerFigure
 from embaudit.questions.report import Report
 from embaudit.questions.vectors.embedded import say_so
 from embaudit.questions.vectors.roles import PLURAL
@@ -93,6 +94,22 @@ class WhyReport(Report):
 
     def page(self) -> Page:
         return why_page(self)
+
+    def answer_figures(self) -> Iterator[AnswerFigure]:
+        low, high = exact_share(self.counts["found"], len(self.lost))
+        yield AnswerFigure("found", self.counts["found"] / len(self.lost), low=low, high=high, of=len(self.lost))
+        for word, count in self.counts.items():
+            yield AnswerFigure("lost", count, word, of=len(self.lost))
+
+    def case_rows(self) -> Iterator[dict[str, Any]]:
+        for case, lost in self.cases:
+            yield {
+                "query": case.query,
+                "expected": case.expected,
+                **{name: getattr(lost, name) for name in ("lost", "cause", "sentence", "mend")},
+                "exact_rank": case.rank,
+                "store_rank": None if case.answer is None else case.answer.rank,
+            }
 
     def as_json(self) -> dict[str, Any]:
         return {

@@ -12,12 +12,13 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from functools import cache
-from importlib.resources import files
+from importlib.metadata import version
 from pathlib import Path
 
 from embaudit.measures import MEASURES
 from embaudit.steps.staging.files import readable
 from embaudit.steps.staging.stage import is_staged, read_rows, reading, staged_path, write_rows
+from embaudit.system.installed import code_digest
 from embaudit.system.keys import content_key
 from embaudit.warehouse.publish import ExpectationRow
 
@@ -61,10 +62,5 @@ def _digests(paths: Sequence[str]) -> list[str]:
 
 @cache
 def _rules() -> str:
-    from importlib.metadata import version
-
-    code = hashlib.sha256(version("great_expectations").encode())
-    for package in dict.fromkeys(measure.package.split(".")[0] for measure in MEASURES.values()):
-        for path in sorted(Path(str(files(package))).rglob("*.py")):
-            code.update(path.read_bytes())
-    return code.hexdigest()
+    packages = dict.fromkeys(measure.package.split(".")[0] for measure in MEASURES.values())
+    return f"{code_digest(*packages)} {version('great_expectations')}"

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from embaudit.declared.figure import Summary
 from embaudit.declared.table import DeclaredTable, Row
 from embaudit.measures import MEASURES
+from embaudit.questions import answer
 from embaudit.steps import tables as subjects
 from embaudit.warehouse.tables import findings, watch
 from embaudit.words.errors import UsageError
@@ -20,6 +21,7 @@ ROWS: tuple[type[Row], ...] = (
     *(row for measure in MEASURES.values() for row in measure.rows),
     *findings.ROWS,
     *watch.ROWS,
+    *answer.ROWS,
 )
 
 

@@ -1,0 +1,125 @@
+"""What is kept of an answer: rows of declared tables, whichever question was asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from math import nan
+from typing import Literal, Protocol, get_args
+
+from embaudit.declared.finding import Level
+from embaudit.declared.table import BigInt, Json, Row, Series, column, rule
+
+# Names of questions, as their commands are called; a passport is no answer, but what `verify` compares with.
+Asks = Literal["check", "parity", "vectors", "verify", "search", "why", "switch"]
+ASKS: tuple[Asks, ...] = get_args(Asks)
+
+
+class AnswerRow(Row, table="answer", key=("answer_id",), scope="content"):
+    """Each answer to a question: what was asked of what, by content, and the verdict."""
+
+    answer_id: str = column(
+        "Key of the question, what it was asked of, and this embaudit; of what is live, also of when."
+    )
+    question_key: str = column("Key of the question as it was asked, whatever its store, checkpoint and files hold.")
+    asks: Asks = column("The question: the command that asks it.")
+    subject: str = column("What it was asked of: a store, a checkpoint, an endpoint; without credentials.")
+    function: str = column("The function that it was compared with or asked through; '' if there was none.")
+    question: Json = column("Parameters that were given, by name; without credentials.")
+    is_live: bool = column(
+        "Whether a server, an endpoint or a Python object was asked, which may answer otherwise every time."
+    )
+    verdict: str = column("The verdict, in the question's own words.")
+    level: Level = column("problem, look, ok; not measured: it could not be told.")
+    line: str = column("The verdict in a sentence.")
+    exit_code: int = column("What its command ends with.", ge=0)
+    asked: datetime = column("When it was asked.")
+    last_asked: datetime = column("When it was last asked of the same content; then, it was not computed again.")
+    seconds: float = column("How long it took when it was computed.", ge=0)
+    embaudit_version: str = column("Version of embaudit that found it.")
+
+    @rule
+    def times_are_in_order(asked: Series, last_asked: Series) -> Series:
+        """last_asked is not before asked."""
+        return asked <= last_asked
+
+    @rule
+    def only_the_ok_ends_well(level: Series, exit_code: Series) -> Series:
+        """A problem, and what could not be told, never end with 0."""
+        return ~level.isin(["problem", "not measured"]) | (exit_code > 0)
+
+
+class AnswerFindingRow(Row, table="answer_finding", key=("answer_id", "place"), scope="content"):
+    """The findings of each answer, the worst first."""
+
+    answer_id: str = column("The answer.")
+    place: int = column("Order within the answer, from 0.", ge=0)
+    name: str = column("The rule behind it; stable across answers.")
+    level: Level = column("problem, look, ok; not measured: not enough evidence to say.")
+    sentence: str = column("What was found, with its number and interval.")
+    meaning: str = column("What it means for whoever serves it; '' if nothing has to be said.")
+    advice: str = column("What to do next; '' if nothing.")
+    value: float | None = column("The number in the sentence.")
+    low: float | None = column("Lower end of its 95 % interval.")
+    high: float | None = column("Upper end of its 95 % interval.", at_least="low")
+
+
+class AnswerFigureRow(Row, table="answer_figure", key=("answer_id", "figure", "item"), scope="content"):
+    """The figures of each answer: recall by setting, rows, shares, how far vectors are apart."""
+
+    answer_id: str = column("The answer.")
+    figure: str = column("What was measured, as in the JSON of its command.")
+    item: str = column("Of what: a setting, a kind of text, a data set; '' of all of it.")
+    value: float = column("The figure.")
+    low: float | None = column("Lower end of its 95 % interval; null if it is exact, or has none.")
+    high: float | None = column("Upper end of it.", at_least="low")
+    of: BigInt | None = column("Of how many: queries, rows, texts; null if that says nothing.", ge=0)
+
+
+class WhyCaseRow(Row, table="why_case", key=("answer_id", "place"), scope="content"):
+    """Each search that `why` walked: found, or where it was lost."""
+
+    answer_id: str = column("The answer.")
+    place: int = column("Order within the answer, from 0.", ge=0)
+    query: str = column("What was asked.")
+    expected: str = column("The id or text that it should find.")
+    lost: Literal["absent", "filter", "found", "vector", "search", "cut-off", "text", "function", "not told"] = column(
+        "Where it was lost, in a word; found if it was not."
+    )
+    cause: str = column("What exactly, in a word or two; '' where the first says it.")
+    sentence: str = column("What happened there.")
+    mend: str = column("What would mend it; '' if nothing has to be.")
+    exact_rank: int | None = column("Where exact search ranks it; null: its vector is not there.", ge=1)
+    store_rank: int | None = column("Where the store's own search has it; null: not among the results.", ge=1)
+
+
+ROWS: tuple[type[Row], ...] = (AnswerRow, AnswerFindingRow, AnswerFigureRow, WhyCaseRow)
+
+
+@dataclass(frozen=True)
+class AnswerFigure:
+    """One figure of an answer; see ``AnswerFigureRow``."""
+
+    figure: str
+    value: float
+    item: str = ""
+    low: float | None = None
+    high: float | None = None
+    of: int | None = None
+
+
+class HasEnds(Protocol):
+    """A value with the ends of its interval."""
+
+    @property
+    def value(self) -> float | None: ...
+    @property
+    def low(self) -> float | None: ...
+    @property
+    def high(self) -> float | None: ...
+
+
+def figure_of(figure: str, estimate: HasEnds, item: str = "", of: int | None = None) -> AnswerFigure:
+    """The figure that an estimate is."""
+    value = nan if estimate.value is None else estimate.value
+    return AnswerFigure(figure, value, item, estimate.low, estimate.high, of)

@@ -1,0 +1,164 @@
+"""Asks any question as a flow: planned by content, kept in the warehouse, shown in Prefect's UI, red if it is wrong."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from prefect import flow
+from prefect.artifacts import create_link_artifact, create_markdown_artifact
+from prefect.states import Completed
+from pydantic import BaseModel
+
+from embaudit.pages.markdown import plain, render
+from embaudit.questions.answer import AnswerRow, Asks
+from embaudit.questions.answered import answer_key, rows_of
+from embaudit.questions.asked import question_of
+from embaudit.questions.question import Question
+from embaudit.system.address import warehouse_at
+from embaudit.system.settings import Settings
+from embaudit.words.errors import EmbauditError, ProblemFound
+from embaudit_flows.gpu import gpu_slot
+from embaudit_flows.notify import Notifier, notify_on_failure
+from embaudit_flows.red import ends_in_words, marked
+from embaudit_flows.server.set_up import require_lasting_home
+from embaudit_flows.summary import key_of_source
+from embaudit_tasks.ask import FOLDER, answer_question, find_answer, keep_answer, page_of, write_answer
+from embaudit_tasks.audit_task import in_a_run, run_logger
+
+KEPT = "The answer is kept, with its findings and figures (embaudit query answers)."
+
+
+class AnswerOutcome(BaseModel):
+    """An answer that is kept; ``answer`` and the tables beside it have the rest.
+
+    Attributes:
+        is_reused: whether the same was asked of the same content before, so that nothing was computed.
+        page: file of its page.
+    """
+
+    answer_id: str
+    asks: str
+    subject: str
+    function: str
+    verdict: str
+    level: str
+    line: str
+    exit_code: int
+    is_reused: bool
+    page: str | None = None
+
+
+class AnswerProblem(ProblemFound):
+    """An answer that is a problem, or could not be told; the run is called by its verdict.
+
+    Attributes:
+        outcome: the answer.
+    """
+
+    outcome: AnswerOutcome
+
+
+def _run_name() -> str:
+    from prefect.runtime import flow_run
+
+    given = flow_run.parameters
+    question = given.get("question") or {}
+    places = [str(question[name]) for name in ("store", "checkpoint", "old", "passport") if name in question]
+    return " ".join([str(given.get("asks")), *places])
+
+
+@flow(name="ask", flow_run_name=_run_name, persist_result=False)
+@ends_in_words("Not answered")
+def ask(asks: Asks, question: dict[str, Any], warehouse: str | None = None, notify: str | None = None) -> AnswerOutcome:
+    """Ask a question, and keep its answer.
+
+    Args:
+        asks: which: check, parity, vectors, verify, search, why or switch.
+        question: its parameters by name, as in Python and in docs/commands.md: {"store": …, "function": …}.
+        warehouse: as in the flow ``audit``.
+        notify: a Prefect notification block to notify of a problem or failure; by default the one that the server was
+            set up with.
+    """
+    require_lasting_home()
+    with notify_on_failure(Notifier(notify), f"{asks} {' '.join(map(str, question.values()))[:80]}"):
+        outcome = answered(question_of(asks, question), warehouse)
+        _show_line(outcome)
+        return _ended(outcome)
+
+
+def answered(question: Question, warehouse: str | None = None) -> AnswerOutcome:
+    """Find an answer that holds, or a new one, which is kept.
+
+    Raises:
+        EmbauditError: if something that is named cannot be read or asked, or the answer cannot be kept.
+    """
+    settings = Settings()
+    place = str(warehouse_at(warehouse or settings.warehouse_path))
+    wait, reports = settings.lock_wait_seconds, str(settings.reports)
+    key = answer_key(question)
+    kept = None if key is None else find_answer(key, place, wait)
+    if kept is not None:
+        earlier = page_of(kept["answer_id"], reports)
+        return _outcome(kept, is_reused=True, page=str(earlier) if earlier.exists() else None)
+    asked = datetime.now(UTC)
+    with gpu_slot(getattr(question, "device", "cpu")):
+        report = answer_question(question, _name(question))
+    rows = rows_of(question, report, key, asked)
+    (answer,) = rows[AnswerRow]
+    keep_answer(rows, place, wait, str(settings.staging))
+    page: str | None = None
+    try:
+        page = write_answer(report, str(answer["answer_id"]), reports)
+    except EmbauditError as error:
+        # The rows are kept; a page can be made again.
+        run_logger().warning("No page was written: %s", error.happened)
+    if in_a_run():
+        create_markdown_artifact(
+            key=f"answer-{_key(answer)}", markdown=render(report.page()), description=plain(str(answer["line"]))
+        )
+        if settings.report_url is not None:
+            create_link_artifact(
+                link=f"{settings.report_url.rstrip('/')}/{FOLDER}/{answer['answer_id']}.html",
+                key=f"answer-page-{_key(answer)}",
+                description=plain(str(answer["line"])),
+            )
+    return _outcome(answer, is_reused=False, page=page)
+
+
+def _ended(outcome: AnswerOutcome) -> AnswerOutcome:
+    """End the run: as a problem under its verdict's name, or completed with its line.
+
+    Raises:
+        AnswerProblem: if the answer is a problem, or could not be told.
+    """
+    state = outcome.verdict.capitalize()
+    if not outcome.exit_code:
+        # A returned state becomes the run's, with its message; the caller gets its data.
+        said: Any = Completed(message=outcome.line, data=outcome) if in_a_run() else outcome
+        return said
+    run_logger().warning("%s", outcome.line)
+    if Settings().problems != "fail":
+        return marked(state, outcome.line, outcome)
+    error = AnswerProblem(f"{outcome.subject}: {outcome.line}", kept=KEPT, next_step=f"Its page: {outcome.page}")
+    error.state, error.exit_code, error.outcome = state, outcome.exit_code, outcome
+    raise error
+
+
+def _show_line(outcome: AnswerOutcome) -> None:
+    again = " (as before: nothing that it depends on has changed)" if outcome.is_reused else ""
+    run_logger().info("%s%s", outcome.line, again)
+
+
+def _outcome(row: Any, *, is_reused: bool, page: str | None) -> AnswerOutcome:
+    names = set(AnswerOutcome.model_fields) - {"is_reused", "page"}
+    return AnswerOutcome(**{name: row[name] for name in names}, is_reused=is_reused, page=page)
+
+
+def _name(question: Question) -> str:
+    named = [getattr(question, name) for name in type(question).arguments()]
+    return " ".join([question.asks, *(str(one) for one in named if isinstance(one, str))])
+
+
+def _key(answer: Any) -> str:
+    return key_of_source(f"{answer['asks']}-{answer['subject']}-{answer['function']}")

@@ -1,0 +1,63 @@
+"""Tasks of a question: find an answer that holds, find a new one, keep it, write its page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from embaudit.declared.table import Row
+from embaudit.pages.html import render
+from embaudit.pages.write import write_file
+from embaudit.questions.answer import AnswerRow
+from embaudit.questions.question import Progress, Question
+from embaudit.questions.report import Report
+from embaudit.steps.results import stage_rows
+from embaudit.warehouse.answers import ask_again, read_answer
+from embaudit_tasks.audit_task import audit_task
+from embaudit_tasks.progress import say
+from embaudit_tasks.publish import publish_checked
+
+FOLDER = "answers"
+
+
+@audit_task("look for an answer", "look for an answer {answer_id}")
+def find_answer(answer_id: str, warehouse: str, wait_seconds: float) -> dict[str, Any] | None:
+    """The answer to the same question about the same content, which holds: that it was asked for again is recorded."""
+    kept = read_answer(warehouse, answer_id, wait_seconds)
+    if kept is not None:
+        ask_again(warehouse, answer_id, datetime.now(UTC), wait_seconds)
+    return kept
+
+
+@audit_task("answer", "{name}")
+def answer_question(question: Question, name: str) -> Report:
+    """Find the answer."""
+    report = question.answer(Progress(say))
+    if not isinstance(report, Report):
+        raise TypeError(f"{question.asks} ends in no report")
+    return report
+
+
+@audit_task("keep the answer")
+def keep_answer(
+    rows: Mapping[type[Row], Sequence[Mapping[str, Any]]], warehouse: str, wait_seconds: float, staging: str
+) -> None:
+    """Check and publish the rows of an answer, all or nothing."""
+    key = str(rows[AnswerRow][0]["answer_id"])
+    staged = [stage_rows(staging, "answer", key, row, list(some)) for row, some in rows.items() if some]
+    publish_checked(staged, warehouse, wait_seconds, kept="Other answers are as they were.")
+
+
+@audit_task("write page", "write page of {answer_id}")
+def write_answer(report: Report, answer_id: str, reports: str) -> str:
+    """Write ``REPORTS/answers/<answer_id>.html``, replacing an earlier one; returns its path."""
+    path = page_of(answer_id, reports)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_file(render(report.page()), path)
+    return str(path)
+
+
+def page_of(answer_id: str, reports: str) -> Path:
+    return Path(reports) / FOLDER / f"{answer_id}.html"

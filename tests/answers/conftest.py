@@ -1,0 +1,66 @@
+"""A store that jobs write to, the revision that built it, and the test server."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tiny import ENGLISH, tiny_bert
+
+from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
+
+ROWS = 120
+
+
+@dataclass
+class Index:
+    """An exported index of texts, a checkpoint that built it, and another one."""
+
+    path: Path
+    model: Path
+    other: Path
+    texts: list[str]
+    encode: Callable[[Path, Sequence[str]], np.ndarray]
+
+    def write(self, foreign: int = 0, rows: int = ROWS) -> None:
+        """Its first rows are the other checkpoint's."""
+        texts = self.texts[:rows]
+        vectors = self.encode(self.model, texts)
+        if foreign:
+            vectors[:foreign] = self.encode(self.other, texts[:foreign])
+        ids = [f"chunk-{number}" for number in range(rows)]
+        table = pa.table({"id": ids, "text": texts, "vector": list(vectors.astype(np.float32))})
+        pq.write_table(table, self.path)
+
+
+@pytest.fixture(scope="session")
+def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    folder = tmp_path_factory.mktemp("models")
+    return tiny_bert(folder / "model"), tiny_bert(folder / "other", seed=7)
+
+
+@pytest.fixture
+def index(tmp_path: Path, models: tuple[Path, Path]) -> Index:
+    words = [word for word in ENGLISH.split() if len(word) > 3]
+    pairs = itertools.islice(itertools.permutations(words, 2), 0, None, 11)
+    texts = [f"the {first} and {second} of {words[n % 97]} {n}" for n, (first, second) in enumerate(pairs)][:ROWS]
+
+    def encode(model: Path, some: Sequence[str]) -> np.ndarray:
+        encoder = Encoder(load_checkpoint(str(model), LoadOptions(device="cpu")))
+        return np.asarray(encoder.encode_texts(list(some)), np.float32)
+
+    made = Index(tmp_path / "index.parquet", *models, texts, encode)
+    made.write()
+    return made
+
+
+@pytest.fixture(autouse=True)
+def _red(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As runs are by default."""
+    monkeypatch.setenv("EMBAUDIT_PROBLEMS", "fail")

@@ -1,0 +1,123 @@
+"""Any question as a flow: kept, shown, red under its verdict's name, and not computed twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import Index
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
+
+from embaudit.api.reading import open_warehouse
+from embaudit.questions.answer import ASKS
+from embaudit.questions.asked import QUESTIONS
+from embaudit_flows.ask import AnswerOutcome, AnswerProblem, ask
+
+pytestmark = pytest.mark.usefixtures("home")
+
+
+def asked(name: str, **question: Any) -> AnswerOutcome:
+    """The outcome, also of one that is a problem."""
+    try:
+        return ask(name, question)
+    except AnswerProblem as problem:
+        return problem.outcome
+
+
+def rows(home: Path, sql: str) -> list[dict[str, Any]]:
+    return open_warehouse(home / "warehouse.duckdb").query(sql).to_dict("records")
+
+
+def artifact(key: str) -> list[Any]:
+    with get_client(sync_client=True) as client:
+        return client.read_artifacts(artifact_filter=ArtifactFilter(key=ArtifactFilterKey(any_=[key])))
+
+
+def test_questions_that_end_in_a_report_are_those_that_are_kept() -> None:
+    assert tuple(QUESTIONS) == ASKS
+
+
+def test_three_nights_of_an_index(home: Path, index: Index) -> None:
+    question = {"store": str(index.path), "function": str(index.model), "device": "cpu", "with_explanation": False}
+    first = asked("vectors", **question)
+    assert (first.verdict, first.exit_code, first.is_reused) == ("wholly its own", 0, False)
+    assert first.page is not None
+    assert "wholly the checkpoint" in Path(first.page).read_text(encoding="utf-8")
+
+    # Nothing has changed: nothing is computed.
+    again = asked("vectors", **question)
+    assert again == first.model_copy(update={"is_reused": True})
+
+    index.write(foreign=30)
+    with pytest.raises(AnswerProblem) as raised:
+        ask("vectors", question)
+    assert (raised.value.state, raised.value.exit_code) == ("Not wholly its own", 1)
+    assert "answers" in raised.value.kept
+
+    (one, two) = rows(home, "FROM answer ORDER BY asked")
+    assert one["last_asked"] > one["asked"]
+    assert two["last_asked"] == two["asked"]
+    assert (one["question_key"] == two["question_key"], one["answer_id"] == two["answer_id"]) == (True, False)
+    (change,) = rows(home, "FROM answer_history WHERE verdict_before IS NOT NULL")
+    assert (change["verdict_before"], change["verdict"]) == ("wholly its own", "not wholly its own")
+    foreign = rows(
+        home, "SELECT round(value, 6) AS value, of FROM answer_figure WHERE figure = 'foreign' ORDER BY value"
+    )
+    assert [(row["value"], row["of"]) for row in foreign] == [(0.0, 120), (0.25, 120)]
+    (found,) = rows(home, "SELECT level, sentence FROM answer_finding WHERE level = 'problem' ORDER BY place LIMIT 1")
+    assert "30 of 120" in found["sentence"]
+    (open_item,) = rows(home, "FROM found_item WHERE what = 'answer'")
+    assert (open_item["against"], open_item["item"]) == (str(index.path), "vectors: not wholly its own")
+    assert open_item["audit_id"] == two["answer_id"]
+
+
+def test_a_search_and_a_why_are_kept_with_what_they_found(home: Path, index: Index, tmp_path: Path) -> None:
+    golden = tmp_path / "golden.csv"
+    golden.write_text(f"query,expect\n{index.texts[3]},chunk-3\n{index.texts[4]},chunk-400\n")
+    question = {"store": str(index.path), "function": str(index.model), "device": "cpu", "golden": str(golden)}
+    outcome = asked("why", **question)
+    assert (outcome.verdict, outcome.exit_code) == ("lost", 1)
+    cases = rows(home, "SELECT expected, lost, exact_rank FROM why_case ORDER BY place")
+    assert [(case["expected"], case["lost"]) for case in cases] == [("chunk-3", "found"), ("chunk-400", "absent")]
+    (lost,) = rows(home, "FROM golden_history")
+    assert (lost["expected"], lost["lost"], lost["golden_found"], lost["golden_queries"]) == (
+        "chunk-400",
+        "absent",
+        1,
+        2,
+    )
+    # Another golden file is another question about the same index.
+    golden.write_text(f"query,expect\n{index.texts[3]},chunk-3\n")
+    assert asked("why", **question).verdict == "found"
+    assert len(rows(home, "FROM golden_history")) == 1
+
+
+def test_runs_and_artifacts_have_names_of_what_was_asked(home: Path, index: Index) -> None:
+    question = {"store": str(index.path)}
+    state = ask("vectors", question, return_state=True)
+    assert (state.type.value, state.message) == (
+        "COMPLETED",
+        state.data.line if hasattr(state.data, "line") else state.message,
+    )
+    vectors = np.zeros((4, 8), np.float32)
+    np.save(home / "zeros.npy", vectors)
+    state = ask("vectors", {"store": str(home / "zeros.npy")}, return_state=True)
+    assert (state.type.value, state.name) == ("FAILED", "Not sound")
+    assert "zero" in (state.message or "")
+
+
+WRONG = {
+    "a parameter": ("vectors", {"store": "x", "colour": 1}, "unknown key colour"),
+    "a bound": ("why", {"store": "x", "function": "y", "k": 0}, "k: Input should be greater"),
+    "a store": ("vectors", {"store": "/nowhere/at/all.parquet"}, "There is no file"),
+}
+
+
+@pytest.mark.parametrize(("name", "question", "said"), WRONG.values(), ids=WRONG)
+def test_what_cannot_be_asked_ends_in_words(name: str, question: dict[str, Any], said: str, home: Path) -> None:
+    state = ask(name, question, return_state=True)
+    assert (state.type.value, state.name) == ("FAILED", "Not answered")
+    assert said.lower() in (state.message or "").lower()
