@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from prefect import flow
@@ -12,11 +12,13 @@ from pydantic import BaseModel
 
 from embaudit.pages.markdown import plain, render
 from embaudit.questions.answer import AnswerRow, Asks
-from embaudit.questions.answered import answer_key, rows_of
+from embaudit.questions.answered import answer_key, question_key, rows_of, subjects_of
 from embaudit.questions.asked import question_of
 from embaudit.questions.question import Question
 from embaudit.system.address import warehouse_at
 from embaudit.system.settings import Settings
+from embaudit.warehouse.answers import latest_answer
+from embaudit.watch.asked import AnsweredNow, AskedEntry
 from embaudit.words.errors import EmbauditError, ProblemFound
 from embaudit_flows.gpu import gpu_slot
 from embaudit_flows.notify import Notifier, notify_on_failure
@@ -26,6 +28,9 @@ from embaudit_flows.summary import key_of_source
 from embaudit_tasks.ask import FOLDER, answer_question, find_answer, keep_answer, page_of, write_answer
 from embaudit_tasks.audit_task import in_a_run, run_logger
 
+# Nights are not of the same length: what is asked every week may be asked some hours early.
+WEEK = timedelta(days=6, hours=12)
+TOLD = ("verdict", "level", "line")
 KEPT = "The answer is kept, with its findings and figures (embaudit query answers)."
 
 
@@ -124,6 +129,23 @@ def answered(question: Question, warehouse: str | None = None) -> AnswerOutcome:
                 description=plain(str(answer["line"])),
             )
     return _outcome(answer, is_reused=False, page=page)
+
+
+def answer_of_entry(entry: AskedEntry, warehouse: str) -> AnsweredNow:
+    """What a night is answered; what cannot be answered is said in its line, and raises nothing."""
+    question, wait = entry.question, Settings().lock_wait_seconds
+    subject, _ = subjects_of(question)
+    before = latest_answer(warehouse, question_key(question), wait)
+    named: dict[str, Any] = {"asks": question.asks, "subject": subject}
+    if before is not None:
+        named["before"] = before["verdict"]
+        if entry.every == "week" and datetime.now(UTC) - before["last_asked"] < WEEK:
+            return AnsweredNow(**named, **{name: before[name] for name in TOLD}, is_new=False)
+    try:
+        outcome = answered(question, warehouse)
+    except EmbauditError as error:
+        return AnsweredNow(**named, line=f"{error.happened} {error.next_step}".strip())
+    return AnsweredNow(**named, **{name: getattr(outcome, name) for name in TOLD})
 
 
 def _ended(outcome: AnswerOutcome) -> AnswerOutcome:

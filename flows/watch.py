@@ -4,6 +4,7 @@ Nothing is audited twice. Unreadable sources, an unreachable hub and failed audi
 time; none of them stops the others. Whatever is wrong ends the run red, under its name (``embaudit.watch.happening``),
 and stays so, watch after watch, until it is mended or somebody accepts it. Endpoints are asked every time: what they
 serve may change without a new checkpoint. So are indexes looked at: rows come into them every night.
+Then come the questions of the list.
 """
 
 from __future__ import annotations
@@ -88,6 +89,7 @@ def _watch(
     record.forget({finding.source.name for finding in findings})
     record.ask(entries.endpoint)
     record.look_into(entries.index)
+    record.answer(entries.questions)
     return record.finish(str(path))
 
 

@@ -12,6 +12,7 @@ from prefect.states import Completed
 from embaudit.system.keys import content_key
 from embaudit.system.settings import Settings
 from embaudit.warehouse.tables.watch import DONE, Status
+from embaudit.watch.asked import AnsweredNow, AskedEntry
 from embaudit.watch.history import History, WatchedRevision
 from embaudit.watch.index_check import CheckedIndex, IndexLook
 from embaudit.watch.look import SourceState, judged
@@ -26,6 +27,7 @@ from embaudit.watch.served import ServedNow
 from embaudit.watch.watch_list import EndpointEntry, IndexEntry
 from embaudit.watch.watched import read_last_looks
 from embaudit.words.errors import EmbauditError
+from embaudit_flows.ask import answer_of_entry
 from embaudit_flows.gpu import gpu_slot
 from embaudit_flows.red import marked
 from embaudit_flows.watch_audits import AuditEnd, Auditor
@@ -63,6 +65,7 @@ class WatchRecord:
         self._rows: list[WatchedRow] = []
         self._served: list[ServedNow] = []
         self._indexes: list[CheckedIndex] = []
+        self._answers: list[AnsweredNow] = []
 
     def write(self, findings: list[SourceState]) -> None:
         """Write what needs no audit; content that follows other content is compared with it."""
@@ -107,6 +110,10 @@ class WatchRecord:
             record_indexes(self._indexes[-1:], *self._where)
             look.keep()
 
+    def answer(self, entries: list[AskedEntry]) -> None:
+        """Ask each question; what cannot be answered is said, and stops no other."""
+        self._answers += [answer_of_entry(entry, self._warehouse) for entry in entries]
+
     def forget(self, listed: set[str]) -> None:
         """Close what could not be read and is neither there nor on the list any more."""
         left = [
@@ -140,6 +147,7 @@ class WatchRecord:
             "audited": sum(row.outcome == "audited" for row in outcome.rows),
             "endpoints": len(outcome.served),
             "indexes": len(outcome.indexes),
+            "answers": len(outcome.answers),
             "problem_count": len(outcome.problems),
             "problems": [
                 {"state": one.happening.state, "of": one.subject, "said": one.said} for one in outcome.problems
@@ -157,7 +165,7 @@ class WatchRecord:
     def _outcome(self) -> WatchOutcome:
         """What was found, with what somebody accepted of it."""
         accepted: set[tuple[str, str]] = set()
-        if self._served or any(row.outcome in ("failed", "gone") for row in self._rows):
+        if self._served or self._answers or any(row.outcome in ("failed", "gone") for row in self._rows):
             accepted = read_accepted_subjects(self._warehouse, self._settings.lock_wait_seconds)
         return WatchOutcome(
             warehouse=self._warehouse,
@@ -166,6 +174,9 @@ class WatchRecord:
                 one.model_copy(update={"is_accepted": ("endpoint", one.endpoint) in accepted}) for one in self._served
             ],
             indexes=self._indexes,
+            answers=[
+                one.model_copy(update={"is_accepted": ("answer", one.subject) in accepted}) for one in self._answers
+            ],
         )
 
     def _show(self, outcome: WatchOutcome) -> None:

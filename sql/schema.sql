@@ -1613,6 +1613,7 @@ CREATE TABLE watch_run (
     "audited" INTEGER NOT NULL,
     "endpoints" INTEGER NOT NULL,
     "indexes" INTEGER NOT NULL,
+    "answers" INTEGER,
     "problem_count" INTEGER NOT NULL,
     "problems" JSON NOT NULL,
     PRIMARY KEY (run_key)

@@ -15,9 +15,17 @@ from pydantic.fields import FieldInfo
 from embaudit.cli.printed import OUTPUT, OutputOptions
 from embaudit.cli.waiting import progress_lines, say, say_that_texts_leave, time_left
 from embaudit.declared.option import PLAIN, Argument, Option
+from embaudit.questions.answer import ASKS
 from embaudit.questions.question import Progress, Question
+from embaudit.questions.report import Report
 from embaudit.words.errors import UsageError
 
+KEEP = click.Option(
+    ["--keep"],
+    is_flag=True,
+    envvar="EMBAUDIT_KEEP",
+    help="Keep the answer in the warehouse, with its findings and figures (embaudit query answers).",
+)
 YES = click.Option(["--yes"], is_flag=True, help="Send the texts to an endpoint on another machine without asking.")
 
 
@@ -55,15 +63,26 @@ def question_command(
         made = question.of(**{**always, **asked})
         for sent in made.texts_sent():
             say_that_texts_leave(sent, is_agreed=given.get("yes", False))
-        answer = made.answer(Progress(say, progress_lines(), time_left(), keeps_what_ran=True))
+        progress = Progress(say, progress_lines(), time_left(), keeps_what_ran=True)
+        answer = _kept(made, progress) if given.get("keep") else made.answer(progress)
         return finish(made, answer, **{one.name: given[one.name] for one in more if one.name is not None})
 
+    if question.asks in ASKS:
+        options.append(KEEP)
     return click.Command(question.asks, callback=ask, params=[*arguments, *options, *more], help=question.__doc__)
 
 
 def reporting_command(question: type[Question]) -> click.Command:
     """The command of a question whose answer is a report, which is printed."""
     return question_command(question, *OUTPUT, finish=lambda made, report, **form: OutputOptions(**form).show(report))
+
+
+def _kept(question: Question, progress: Progress) -> Report:
+    from embaudit.api.keep import answer_and_keep
+
+    report, answer_id = answer_and_keep(question, progress)
+    say(f"Kept as answer {answer_id}.")
+    return report
 
 
 def _parameter(name: str, field: FieldInfo) -> click.Parameter:
@@ -84,6 +103,7 @@ def _parameter(name: str, field: FieldInfo) -> click.Parameter:
     if written.default:
         text += f"  [default: {written.default}]"
     has_default = not is_many and not field.is_required() and field.default is not None
+    has_default = has_default and not (written.members and field.default not in written.members)
     return click.Option(
         [flag, name],
         type=_click_type(field, written, kinds),

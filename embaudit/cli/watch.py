@@ -114,16 +114,24 @@ def print_outcome(outcome: WatchOutcome, as_json: bool) -> None:
         (row.endpoint, "", row.verdict, "", f"{row.line} (should serve {row.checkpoint})") for row in outcome.served
     ]
     rows += [(row.store, "", row.verdict, "", row.line) for row in outcome.indexes]
+    rows += [(f"{row.asks} {row.subject}", "", row.verdict, "", row.line) for row in outcome.answers]
     _print_table(("source", "revision", "outcome", "audit", "notes"), rows)
     click.echo(f"{outcome.summary}.")
     queries = ["watched", "open-items", "regressions", "sticky-changes"]
-    queries += [name for name, rows in (("served", outcome.served), ("index-checks", outcome.indexes)) if rows]
+    queries += [
+        name
+        for name, rows in (("served", outcome.served), ("index-checks", outcome.indexes), ("answers", outcome.answers))
+        if rows
+    ]
     click.echo("Query:   " + "   or   ".join(f"embaudit query {name}" for name in queries))
 
 
 def print_preview(findings: list[SourceState], entries: WatchList, as_json: bool) -> None:
     """Print what a watch would do."""
+    from embaudit.questions.answered import subjects_of
+
     others = [(one.address, f"ask whether it serves {one.checkpoint}") for one in entries.endpoint]
+    others += [(" ".join(subjects_of(one.question)), f"ask {one.question.asks}") for one in entries.questions]
     others += [(one.name, f"look for rows that are not those of {one.function}") for one in entries.index]
     if as_json:
         found = [

@@ -68,7 +68,7 @@ def rows_of(question: Question, report: Report, key: str | None, asked: datetime
     """
     whole = question_key(question)
     answer_id = key or content_key(question=whole, asked=asked.astimezone(UTC).isoformat())
-    subject, function = _subjects(question)
+    subject, function = subjects_of(question)
     answer = {
         "answer_id": answer_id,
         "question_key": whole,
@@ -112,7 +112,7 @@ def _named(question: Question) -> Iterator[tuple[str, Option, Any]]:
             yield name, written, value
 
 
-def _subjects(question: Question) -> tuple[str, str]:
+def subjects_of(question: Question) -> tuple[str, str]:
     """What a question was asked of, and the function that it was compared with or asked through."""
     names = [_shown(value) for name, _, value in _named(question) if name in type(question).arguments()]
     names += [_shown(getattr(question, "other"))] if "other" in type(question).model_fields else []  # noqa: B009

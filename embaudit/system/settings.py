@@ -88,6 +88,11 @@ class Settings(BaseSettings):
         description="how a run ends that finds a problem: failed (red in Prefect's UI, and its exit code says so), "
         "or completed, marked with the problem's name; failed audits and gates set to fail are red all the same",
     )
+    keep: bool = Field(
+        default=False,
+        description="whether check, parity, vectors, verify, search, why and switch keep their answers in the "
+        "warehouse, as `--keep` does",
+    )
     lock_wait_seconds: float = Field(
         default=60.0, ge=0, description="how long to wait while another process has the warehouse open"
     )

@@ -74,6 +74,18 @@ HAPPENINGS = {
     "golden_lost": _wrong(
         "A golden query is no longer found.", "Golden query lost", "index_check", f"it is found again, {ACCEPTED}"
     ),
+    "not_found": _wrong(
+        "A search or a golden query that the list asks (`[[search]]`, `[[why]]`) does not find what it should.",
+        "Not found",
+        "answer",
+        f"it finds it, {ACCEPTED}",
+    ),
+    "problem_found": _wrong(
+        "Another question of the list (`[[vectors]]`, `[[parity]]` …) is answered by a problem.",
+        "Problem found",
+        "answer",
+        f"the answer is another, {ACCEPTED}",
+    ),
     "another_function": _wrong(
         "What is asked for an index is no longer its passport's function.",
         "Another function",
@@ -112,6 +124,9 @@ HAPPENINGS = {
         "Index not read",
         "index_check",
         f"it can be read, {ACCEPTED}",
+    ),
+    "not_answered": _unseen(
+        "A question of the list could not be answered.", "Not answered", "watch_run", "it is answered"
     ),
     "endpoint_silent": _unseen(
         "An endpoint does not answer, or cannot be compared.", "Endpoint silent", "served", "it answers"

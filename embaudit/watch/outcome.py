@@ -8,6 +8,7 @@ from datetime import datetime
 
 from pydantic import BaseModel
 
+from embaudit.watch.asked import AnsweredNow
 from embaudit.watch.happening import DO_NOT_SERVE, HAPPENINGS, WORSE, NightProblem, Problem, exit_code_of, in_order
 from embaudit.watch.index_check import CheckedIndex
 from embaudit.watch.served import ServedNow
@@ -85,6 +86,7 @@ class WatchOutcome(BaseModel):
     rows: list[WatchedRow]
     served: list[ServedNow] = []
     indexes: list[CheckedIndex] = []
+    answers: list[AnsweredNow] = []
 
     @property
     def problems(self) -> list[Problem]:
@@ -95,7 +97,8 @@ class WatchOutcome(BaseModel):
                 found.append(Problem("served_otherwise", asked.endpoint, asked.line))
             elif asked.verdict == "could not be compared":
                 found.append(Problem("endpoint_silent", asked.endpoint, asked.line))
-        return in_order([*found, *(problem for index in self.indexes for problem in _in_index(index))])
+        found += [problem for index in self.indexes for problem in _in_index(index)]
+        return in_order([*found, *(problem for answer in self.answers for problem in answer.problems)])
 
     @property
     def always_fails(self) -> bool:
@@ -128,6 +131,8 @@ class WatchOutcome(BaseModel):
             for said, count in Counter(map(_own, self.indexes)).items()
             if said
         ]
+        if well := sum(not any(answer.problems) for answer in self.answers):
+            parts.append(f"{well} question{'s' * (well > 1)} answered well")
         return "; ".join(parts) or "nothing watched"
 
     def problem(self) -> NightProblem | None:
@@ -152,11 +157,19 @@ class WatchOutcome(BaseModel):
         ]
         subjects = {problem.subject for problem in problems}
         others = [*(row.source for row in self.rows), *(one.endpoint for one in self.served)]
-        fine = [name for name in [*others, *(one.store for one in self.indexes)] if name not in subjects]
+        fine = [
+            name
+            for name in [*others, *(one.store for one in self.indexes), *_asked(self.answers)]
+            if name not in subjects
+        ]
         said = self.summary.split("; ", 1)[-1] if problems else self.summary
         if fine or not problems:
             rows.append({"what": "Nothing wrong", "of": f"{len(fine)} of {len(fine) + len(subjects)}", "reason": said})
         return rows
+
+
+def _asked(answers: list[AnsweredNow]) -> list[str]:
+    return [answer.subject for answer in answers]
 
 
 def _in_index(index: CheckedIndex) -> Iterator[Problem]:

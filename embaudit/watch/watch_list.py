@@ -26,6 +26,11 @@
     [[index]]
     store = "chroma:http://localhost:8000"
     function = "runs/e5/best"        # what should have built it
+
+    [[search]]                       # any question, with its parameters (docs/commands.md) and how often it is asked
+    store = "chroma:http://localhost:8000"
+    function = "runs/e5/best"
+    every = "week"
 """
 
 from __future__ import annotations
@@ -35,14 +40,15 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from embaudit.embedders.endpoint.client import KEY_VARIABLE
-from embaudit.embedders.endpoint.recognise import is_address, is_loopback
 from embaudit.measures.profile import load_profile
+from embaudit.questions.answer import ASKS
 from embaudit.questions.audit import AuditSettings
 from embaudit.stores.place import ReadOptions, StorePlace
 from embaudit.system.toml import read_toml
+from embaudit.watch.asked import AskedEntry, read_questions
+from embaudit.watch.places import beside, require_consent
 from embaudit.words.errors import UsageError
-from embaudit.words.masking import has_credentials, keep_credentials, masked, without_credentials
+from embaudit.words.masking import keep_credentials, masked, without_credentials
 
 KINDS = ("hub", "organisation", "folder", "endpoint", "index")
 Api = Literal["openai", "tei", "ollama", "azure", "cohere", "voyage", "jina", "gemini"]
@@ -100,7 +106,7 @@ class EndpointEntry(_Entry):
 
     @model_validator(mode="after")
     def _require_consent(self) -> Self:
-        _require_consent(self.address, self.send_texts)
+        require_consent(self.address, self.send_texts)
         return self
 
 
@@ -134,7 +140,7 @@ class IndexEntry(_Entry):
     @model_validator(mode="after")
     def _require_consent(self) -> Self:
         for one in (self.function, *self.also):
-            _require_consent(one, self.send_texts)
+            require_consent(one, self.send_texts)
         return self
 
     @property
@@ -150,17 +156,6 @@ class IndexEntry(_Entry):
         return ReadOptions(**given, where=tuple(self.where.items()), allow_pickle=bool(self.settings.allow_pickle))
 
 
-def _require_consent(address: str, send_texts: bool) -> None:
-    """Raises:
-    ValueError: if texts would be sent to another machine and nobody said so, or an address holds a password."""
-    if not is_address(address):
-        return
-    if has_credentials(address):
-        raise ValueError(f"the address has a password: a key is read from {KEY_VARIABLE}")
-    if not is_loopback(address) and not send_texts:
-        raise ValueError("it is another machine, and texts would be sent there: if that is meant, send_texts = true")
-
-
 class WatchList(BaseModel):
     """A watch list; ``read_watch_list`` returns it with the complete settings in every entry."""
 
@@ -174,6 +169,15 @@ class WatchList(BaseModel):
     folder: list[FolderEntry] = []
     endpoint: list[EndpointEntry] = []
     index: list[IndexEntry] = []
+    check: list[dict[str, Any]] = []
+    parity: list[dict[str, Any]] = []
+    vectors: list[dict[str, Any]] = []
+    verify: list[dict[str, Any]] = []
+    search: list[dict[str, Any]] = []
+    why: list[dict[str, Any]] = []
+    switch: list[dict[str, Any]] = []
+    # Read from these.
+    questions: list[AskedEntry] = Field(default=[], exclude=True)
 
     @property
     def all(self) -> list[HubEntry | OrganisationEntry | FolderEntry | EndpointEntry | IndexEntry]:
@@ -188,12 +192,14 @@ def read_watch_list(path: Path) -> WatchList:
     """
     path = path.expanduser().absolute()
     found = read_toml(path, WatchList, what="watch list", next_step=EXAMPLE)
-    if not found.all:
+    asked: dict[str, list[dict[str, Any]]] = {name: getattr(found, name) for name in ASKS if getattr(found, name)}
+    if not found.all and not asked:
         raise UsageError(f"The watch list {path} has no entries.", next_step=EXAMPLE)
     return found.model_copy(
         update={
             kind: [_completed(entry, found.settings, path.parent) for entry in getattr(found, kind)] for kind in KINDS
         }
+        | {"questions": read_questions(asked, path.parent, found.settings.model_dump(include={"device"}))}
     )
 
 
@@ -206,7 +212,7 @@ def _completed(entry: _Entry, shared: AuditSettings, folder: Path) -> _Entry:
         # Links are not resolved: the name is watched, and its target may change.
         update["path"] = folder / entry.path.expanduser()
     if isinstance(entry, EndpointEntry) and entry.checkpoint is not None:
-        update["checkpoint"] = _beside(entry.checkpoint, folder)
+        update["checkpoint"] = beside(entry.checkpoint, folder)
     if isinstance(entry, IndexEntry):
         keep_credentials(entry.store)
         place = StorePlace(entry.store)
@@ -214,17 +220,9 @@ def _completed(entry: _Entry, shared: AuditSettings, folder: Path) -> _Entry:
             **update,
             # Also if nothing is there tonight: it is called the same every night.
             "store": entry.store if place.scheme else str(folder / place.path),
-            "function": _beside(entry.function, folder),
-            "also": [_beside(one, folder) for one in entry.also],
+            "function": beside(entry.function, folder),
+            "also": [beside(one, folder) for one in entry.also],
             "texts": None if entry.texts is None else folder / entry.texts.expanduser(),
             "golden": None if entry.golden is None else folder / entry.golden.expanduser(),
         }
     return entry.model_copy(update=update)
-
-
-def _beside(name: str, folder: Path) -> str:
-    """A file or folder beside the list, if there is one; else what the name stands for."""
-    if is_address(name):
-        return name
-    place = folder / Path(name).expanduser()
-    return str(place) if place.exists() else name

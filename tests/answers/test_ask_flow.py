@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from commands import run_here
 from conftest import Index
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
@@ -121,3 +124,23 @@ def test_what_cannot_be_asked_ends_in_words(name: str, question: dict[str, Any],
     state = ask(name, question, return_state=True)
     assert (state.type.value, state.name) == ("FAILED", "Not answered")
     assert said.lower() in (state.message or "").lower()
+
+
+def test_a_command_keeps_its_answer_where_it_is_asked_to(home: Path, index: Index, tmp_path: Path) -> None:
+    environment = {**os.environ, "EMBAUDIT_HOME": str(home)}
+    words = ("vectors", str(index.path), str(index.model), "--device", "cpu", "--no-explanation", "--json")
+    plain = run_here(words, environment, tmp_path)
+    assert plain.returncode == 0, plain.stderr
+    assert rows(home, "FROM answer") == []
+    for more, variables in ((("--keep",), {}), ((), {"EMBAUDIT_KEEP": "true"})):
+        kept = run_here((*words, *more), environment | variables, tmp_path)
+        assert kept.returncode == 0, kept.stderr
+        assert "Kept as answer" in kept.stderr
+    (answer,) = rows(home, "FROM answer")
+    assert (answer["verdict"], answer["line"]) == ("wholly its own", json.loads(plain.stdout)["line"])
+    assert (home / "reports" / "answers" / f"{answer['answer_id']}.html").exists()
+    # The flow, asked the same, computes nothing.
+    question = {"store": str(index.path), "function": str(index.model), "device": "cpu", "with_explanation": False}
+    assert asked("vectors", **question).is_reused
+    shown = run_here(("query", "answers", "--format", "json"), environment, tmp_path)
+    assert [row["line"] for row in json.loads(shown.stdout)] == [answer["line"]]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from embaudit.cli import endpoints
+from embaudit.cli import waiting
 
 
 def test_a_plan_is_said_once_from_its_own_rate(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     now = [0.0]
-    monkeypatch.setattr(endpoints.time, "monotonic", lambda: now[0])
-    told = endpoints.time_left()
+    monkeypatch.setattr(waiting.time, "monotonic", lambda: now[0])
+    told = waiting.time_left()
     # Of what came before, a hundred seconds passed: they are none of this plan's.
     now[0] = 100.0
     for done in range(1, 21):

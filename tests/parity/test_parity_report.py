@@ -224,12 +224,12 @@ def test_two_checkpoints_are_compared_as_an_endpoint_is(tiny_folder: Path, tmp_p
 @pytest.mark.parametrize(
     ("way", "said"),
     [
-        pytest.param({"dimensions": 16}, "It keeps the first 16 of 32 dimensions", marks=pytest.mark.slow),
+        pytest.param({"kept_dimensions": 16}, "It keeps the first 16 of 32 dimensions", marks=pytest.mark.slow),
         ({"stored": "int8"}, "It gives whole numbers (int8 vectors) in place of fractions"),
         pytest.param(
             {"stored": "binary"}, "It gives signs (binary vectors) in place of numbers", marks=pytest.mark.slow
         ),
-        ({"stored": "binary", "dimensions": 16}, "keeps the first 16 of 32 dimensions"),
+        ({"stored": "binary", "kept_dimensions": 16}, "keeps the first 16 of 32 dimensions"),
     ],
 )
 def test_vectors_as_an_index_stores_them(tiny_folder: Path, way: dict[str, Any], said: str) -> None:

@@ -164,13 +164,17 @@ BAD: dict[str, tuple[type[EmbauditError], dict[str, object], str]] = {
     "no judgements": (CorpusError, {"data": ["unjudged"]}, "no relevant document for any query"),
     "empty": (CorpusError, {"corpus": "empty.txt"}, "Corpus texts is empty"),
     "few": (CorpusError, {"corpus": "few.txt"}, "few.txt has 9 different texts"),
-    "few read": (UsageError, {"corpus": "texts.txt", "texts": 5}, "5 texts are too few"),
+    "few read": (
+        UsageError,
+        {"corpus": "texts.txt", "texts": 5},
+        "texts: input should be greater than or equal to 20, not 5",
+    ),
     "queries alone": (UsageError, {"queries": "queries.jsonl"}, "no texts to find"),
     "no file": (CorpusError, {"corpus": "none.txt"}, "There is no file or folder"),
     "endpoint": (EndpointError, {"new": "http://localhost:1"}, "Nothing answers at http://localhost:1"),
-    "share": (UsageError, {"holds": 1.5}, "cannot be asked to keep 1.5"),
+    "share": (UsageError, {"holds": 1.5}, "holds: input should be less than or equal to 1, not 1.5"),
     "threshold": (UsageError, {"thresholds": [float("nan")]}, "a threshold of nan"),
-    "rows": (UsageError, {"rows": 0}, "An index of 0 rows"),
+    "rows": (UsageError, {"rows": 0}, "rows: input should be greater than or equal to 1, not 0"),
 }
 
 

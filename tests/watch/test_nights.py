@@ -122,6 +122,26 @@ def golden_lost(night: Night) -> Callable[[], object]:
     return lambda: library.remove(["doc-3"])
 
 
+def not_found(night: Night) -> Callable[[], object]:
+    (query,) = texts_of(["doc-3"])
+    (night.folder / "golden.csv").write_text(f"query,expect\n{query},doc-3\n")
+    library = night.index()
+    night.entries = (
+        f'[[why]]\nstore = "{library.path}"\nfunction = "{library.function}"\ngolden = "golden.csv"\nk = 3\n'
+    )
+    night.mend = lambda: library.write(["doc-3"])
+    return lambda: library.remove(["doc-3"])
+
+
+def problem_found(night: Night) -> Callable[[], object]:
+    library = night.index()
+    night.entries = (
+        f'[[vectors]]\nstore = "{library.path}"\nfunction = "{library.function}"\nwith_explanation = false\n'
+    )
+    night.mend = lambda: library.write(named(0, 30))
+    return lambda: library.write(named(0, 10), revision=1)
+
+
 def another_function(night: Night) -> Callable[[], object]:
     path, model = night.folder / "right.passport.json", night.put(night.folder / "model", 0)
     with open_function(str(model), LoadOptions(device="cpu", dtype="float32")) as function:
@@ -189,6 +209,13 @@ def index_unread(night: Night) -> Callable[[], object]:
     return lambda: library.path.write_bytes(content[:3_000])
 
 
+def not_answered(night: Night) -> Callable[[], object]:
+    path = night.index().path
+    night.entries = f'[[vectors]]\nstore = "{path}"\n'
+    night.accepts, night.mend = False, lambda: shutil.copy(night.folder / "kept", path)
+    return lambda: shutil.move(path, night.folder / "kept")
+
+
 def endpoint_silent(night: Night) -> Callable[[], object]:
     from benchmarks.serving.server import Refusal
 
@@ -215,8 +242,9 @@ def hub_silent(night: Night) -> Callable[[], object]:
 
 
 SCENARIOS = (
-    *(broken, index_gone, index_empty, rows_lost, foreign, golden_lost, another_function, served_otherwise, tripped),
-    *(worse, audit_failed, checkpoint_gone, checkpoint_unreadable, index_unread, endpoint_silent, hub_silent),
+    *(broken, index_gone, index_empty, rows_lost, foreign, golden_lost, not_found, problem_found, another_function),
+    *(served_otherwise, tripped, worse, audit_failed, checkpoint_gone, checkpoint_unreadable, index_unread),
+    *(not_answered, endpoint_silent, hub_silent),
 )
 
 

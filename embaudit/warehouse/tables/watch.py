@@ -69,6 +69,7 @@ class WatchRunRow(Row, table="watch_run", key=("run_key",), scope="content"):
     audited: int = column("Of these, audited.", ge=0)
     endpoints: int = column("Endpoints that it asked.", ge=0)
     indexes: int = column("Indexes that it looked at.", ge=0)
+    answers: int | None = column("Questions that it asked; null: of a night of an older embaudit.", ge=0)
     problem_count: int = column("Problems that nobody has accepted.", ge=0)
     problems: Json = column("Each of them: the run's name for it, of what, and a sentence.")
 
