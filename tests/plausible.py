@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from declared_rows import NOON, Table, row_of, rows_of
+from plausible_answers import answer_rows
 from plausible_documents import chunk_rows, position_rows
 from plausible_records import finding_rows, gate_rows, watch_rows
 from plausible_searches import attractor_rows, meaning_rows, surface_rows
@@ -61,6 +62,7 @@ def plausible_rows(checkpoint: str = "c1", source: str = "packaged:tiny", shift:
         **mitigation_rows(),
         **placement_rows(),
         **watch_rows(),
+        **answer_rows(),
     }
 
 

@@ -243,6 +243,10 @@ BY_HAND: dict[str, list[Broken]] = {
         broken(2, "in_set times_are_in_order", last_seen=EARLY),
     ],
     "watch_run": [broken(1, "in_set a_run_without_problems_is_completed", state="Completed")],
+    "answer": [
+        broken(1, "in_set only_the_ok_ends_well", exit_code=0),
+        accepted(0, exit_code=1),
+    ],
     "served": [broken(0, "in_set compared_rows_have_a_checkpoint", checkpoint_id=None)],
     "index_check": [
         broken(0, "in_set wholly_its_own_has_nothing_open", verdict="wholly its own"),

@@ -1,0 +1,54 @@
+"""Rows of answers that are kept: two nights of a search, of golden queries and of an endpoint."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from declared_rows import NOON, Table, rows_of
+
+NEXT = NOON + timedelta(days=1)
+
+
+def answer_rows() -> dict[str, Table]:
+    """A search whose recall falls, a golden query that is lost, an endpoint that stays what it was."""
+    return {
+        "answer": rows_of(
+            "answer",
+            "answer_id question_key asks asked last_asked verdict level line exit_code function",
+            ("s1", "q1", "search", NOON, NOON, "finds what it holds", "ok", "It finds.", 0, "/models/tiny"),
+            (
+                *("s2", "q1", "search", NEXT, NEXT, "does not find what it holds", "problem"),
+                *("Recall@10 is 0.80.", 1, "/models/tiny"),
+            ),
+            ("w1", "q2", "why", NOON, NOON, "found", "ok", "2 of 2 are found.", 0, "/models/tiny"),
+            ("w2", "q2", "why", NEXT, NEXT, "lost", "problem", "1 of 2 are found.", 1, "/models/tiny"),
+            ("v1", "q3", "verify", NOON, NEXT, "the same function", "ok", "The same.", 0, "http://search"),
+            **{"subject": "/indexes/one", "question": "{}", "is_live": False, "seconds": 2.5},
+            embaudit_version="0.1.0",
+        ),
+        "answer_finding": rows_of(
+            "answer_finding",
+            "answer_id place name level sentence meaning advice value low high",
+            ("s2", 0, "recall", "problem", "Recall@10 is 0.80.", "A fifth is lost.", "efSearch=64", 0.8, 0.75, 0.85),
+            ("s2", 1, "reached", "ok", "Every row is reached.", "", "", None, None, None),
+        ),
+        "answer_figure": rows_of(
+            "answer_figure",
+            "answer_id figure item value low high of",
+            ("s1", "recall_at_10", "", 0.99, 0.98, 1.0, 200),
+            ("s2", "recall_at_10", "", 0.8, 0.75, 0.85, 200),
+            ("s2", "recall_at_10", "efSearch=64", 0.97, 0.95, 0.99, 200),
+            ("w1", "found", "", 1.0, 0.16, 1.0, 2),
+            ("w2", "found", "", 0.5, 0.01, 0.99, 2),
+            ("v1", "kinds_apart", "", 0.0, None, None, 21),
+            ("v1", "worst", "plain", 5e-13, None, None, 10),
+        ),
+        "why_case": rows_of(
+            "why_case",
+            "answer_id place query expected lost cause sentence mend exact_rank store_rank",
+            ("w1", 0, "gift returns", "policy-17", "found", "", "It is the first.", "", 1, 1),
+            ("w1", 1, "opening hours", "page-3", "found", "", "It is the second.", "", 2, 2),
+            ("w2", 0, "gift returns", "policy-17", "found", "", "It is the first.", "", 1, 1),
+            ("w2", 1, "opening hours", "page-3", "absent", "", "There is no such row.", "Put it in.", None, None),
+        ),
+    }
