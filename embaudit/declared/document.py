@@ -13,19 +13,11 @@ from typing import Any, ClassVar
 
 from embaudit.declared.chart import Chart
 from embaudit.declared.finding import Finding, Level
+from embaudit.words.estimate import Estimate
 
 MAX_ROWS = 200
 # Cells that hold nothing.
 EMPTY = ("", "–")
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A figure with its 95 % interval, if it has one."""
-
-    value: float | None
-    low: float | None = None
-    high: float | None = None
 
 
 @dataclass(frozen=True)
@@ -74,9 +66,7 @@ class Column:
     def text(self, value: Value) -> str:
         """A cell's text; empty for None. Text in a number column is left as it is."""
         if isinstance(value, Estimate):
-            has_interval = value.value is not None and value.low is not None and value.high is not None
-            interval = f" [{value.low:{self.bounds}}, {value.high:{self.bounds}}]" if has_interval else ""
-            return self.text(value.value) + interval
+            return "" if value.value is None else self.text(value.value) + value.interval(self.bounds)
         if isinstance(value, Link):
             return value.text
         return "" if value is None else value if isinstance(value, str) else format(value, self.format)

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from embaudit.declared.document import Column, Estimate, Page, Part, Section, Table, count
+from embaudit.declared.document import Column, Page, Part, Section, Table, count
 from embaudit.declared.finding import LEVELS, Finding, Level
 from embaudit.pages.shares import shares_section
 from embaudit.pages.sides import MEANS_NOTHING, Comparison, Side, compare_sides
 from embaudit.questions.check.verdict import FIRST
+from embaudit.words.estimate import Estimate
 
 FIGURES_SHOWN, TOKENS_SHOWN = 15, 10
 CHANGES: dict[str, Level] = {"worse": "problem", "better": "ok", MEANS_NOTHING: "not measured"}

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from embaudit.checkpoint.tokenizer import NO_LIMIT
-from embaudit.declared.document import Column, Estimate, Part, Section, Table, count
+from embaudit.declared.document import Column, Part, Section, Table, count
 from embaudit.declared.finding import LEVELS, Finding
 from embaudit.measures import MEASURES
 from embaudit.questions.check.verdict import FIRST, LEVEL_OF
 from embaudit.warehouse.gate import GateVerdict
+from embaudit.words.estimate import Estimate
 
 PASSED_SHOWN = 40
 # Number of rows on the short terminal page.
@@ -252,7 +253,7 @@ def _published(row: dict[str, Any]) -> tuple[Any, ...]:
     if row["measure"] in PUBLISHED_COUNTS:
         numbers = (f"{row['own']:,.0f}", texts, f"{row['published']:,.0f}", f"{row['difference']:+,.0f}")
         return (name, *numbers, row["published_in"])
-    own = Estimate(row["own"], row["own_low"], row["own_high"])
+    own = Estimate.of(row, "own")
     return (name, own, texts, f"{row['published']:.3f}", f"{row['difference']:+.3f}", row["published_in"])
 
 
@@ -278,7 +279,7 @@ def _backbone(link: dict[str, Any], facts: dict[str, Any]) -> Iterator[Part]:
     rows = [
         [
             *(row[name] for name in names),
-            Estimate(row["delta"], row["delta_low"], row["delta_high"]),
+            Estimate.of(row, "delta"),
             row["interval_is"] or "",
         ]
         for row in shown

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from embaudit.declared.document import Column, Estimate, Part, Section, Table
+from embaudit.declared.document import Column, Part, Section, Table
+from embaudit.words.estimate import Estimate
 
 # Queries for the section's data, by name, for one audit.
 FACTS = {
@@ -71,7 +72,7 @@ def _parts(facts: dict[str, Any]) -> Iterator[Part]:
 
 
 def _cell(row: Row, name: str) -> Estimate | float | None:
-    return Estimate(row[name], row[f"{name}_low"], row[f"{name}_high"]) if f"{name}_low" in row else row[name]
+    return Estimate.of(row, name) if f"{name}_low" in row else row[name]
 
 
 def _short(text: str | None) -> str | None:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from embaudit.declared.chart import Axis, Chart, Layer, Mark, Panel, Tone, interval
-from embaudit.declared.document import Column, Estimate, Part, Section, Table
+from embaudit.declared.document import Column, Part, Section, Table
+from embaudit.words.estimate import Estimate
 
 # Queries for the section's data, by name, for one audit.
 ORDER = "CASE way WHEN 'whole' THEN 0 WHEN 'best' THEN 1 ELSE 2 END, size"
@@ -64,7 +65,7 @@ def _parts(facts: dict[str, Any]) -> Iterator[Part]:
 
 
 def _scores(row: dict[str, Any]) -> tuple[Estimate, Estimate, float | None]:
-    score, gain = (Estimate(row[name], row[f"{name}_low"], row[f"{name}_high"]) for name in ("score", "gain"))
+    score, gain = (Estimate.of(row, name) for name in ("score", "gain"))
     return score, gain, row["words_score"]
 
 

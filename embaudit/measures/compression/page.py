@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from embaudit.declared.chart import Axis, Chart, Layer, Mark, Panel, interval
-from embaudit.declared.document import Column, Estimate, Part, Section, Table
+from embaudit.declared.document import Column, Part, Section, Table
+from embaudit.words.estimate import Estimate
 
 # Queries for the section's data, by name, for one audit.
 FACTS = {"compression": "SELECT * FROM compression WHERE audit_id = ? ORDER BY bytes DESC, way"}
@@ -31,7 +32,7 @@ def _parts(rows: list[Mapping[str, Any]]) -> Iterator[Part]:
         [
             [
                 *(row["way"], row["bytes"], row["of_float32"]),
-                *(Estimate(row[name], row[f"{name}_low"], row[f"{name}_high"]) for name in COLUMNS),
+                *(Estimate.of(row, name) for name in COLUMNS),
             ]
             for row in rows
         ],

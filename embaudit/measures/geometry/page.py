@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from embaudit.declared.document import Column, Estimate, Part, Section, Table
+from embaudit.declared.document import Column, Part, Section, Table
+from embaudit.words.estimate import Estimate
 
 # Queries for the section's data, by name, for one audit.
 FACTS = {
@@ -69,4 +70,4 @@ def _parts(facts: dict[str, Any]) -> Iterator[Part]:
 def _cell(row: dict[str, Any], name: str) -> Estimate | int | None:
     if name in WITHOUT_BOUNDS or f"{name}_low" not in row:
         return row[name]
-    return Estimate(row[name], row[f"{name}_low"], row[f"{name}_high"])
+    return Estimate.of(row, name)

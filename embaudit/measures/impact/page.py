@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from embaudit.declared.document import Column, Estimate, Part, Section, Table
+from embaudit.declared.document import Column, Part, Section, Table
 from embaudit.measures.impact.findings import data_name
+from embaudit.words.estimate import Estimate
 
 # Queries for the section's data, by name, for one audit.
 FACTS = {
@@ -80,7 +81,7 @@ def _by_data_set(corpus: str, metric: str, rows: list[dict[str, Any]], count: in
     return Table(
         DATA_SET_COLUMNS,
         [
-            (row["data_set"], row["items"], ARMS[row["arm"]], row["poisoned"], row["score"], _estimate(row, "change"))
+            (row["data_set"], row["items"], ARMS[row["arm"]], row["poisoned"], row["score"], Estimate.of(row, "change"))
             for row in rows
         ],
         f"{METRICS[metric]}, {corpus}: each of {count} data sets",
@@ -114,9 +115,5 @@ def _part(row: dict[str, Any]) -> str:
 def _cells(row: dict[str, Any]) -> tuple[Any, ...]:
     return (
         *(ARMS[row["arm"]], row["poisoned"], row["score"]),
-        *(_estimate(row, "change"), _estimate(row, "beyond")),
+        *(Estimate.of(row, "change"), Estimate.of(row, "beyond")),
     )
-
-
-def _estimate(row: dict[str, Any], name: str) -> Estimate:
-    return Estimate(row[name], row[f"{name}_low"], row[f"{name}_high"])

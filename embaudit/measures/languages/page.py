@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from embaudit.declared.chart import Axis, Chart, Layer, Mark, Panel
-from embaudit.declared.document import Column, Estimate, Part, Section, Table, count
+from embaudit.declared.document import Column, Part, Section, Table, count
+from embaudit.words.estimate import Estimate
 
 # Queries for the section's data, by name, for one audit.
 FACTS = {
@@ -62,7 +63,7 @@ def _parts(facts: dict[str, Any]) -> Iterator[Part]:
 
 
 def _cell(row: Row, name: str) -> Any:
-    return Estimate(row[name], row[f"{name}_low"], row[f"{name}_high"]) if f"{name}_low" in row else row[name]
+    return Estimate.of(row, name) if f"{name}_low" in row else row[name]
 
 
 def _chart(rows: list[Row]) -> Chart:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from embaudit.declared.chart import Axis, Chart, Layer, Mark, Panel
-from embaudit.declared.document import Column, Estimate, Section, Table
+from embaudit.declared.document import Column, Section, Table
 from embaudit.measures.meaning.triples import CONTRASTS, REWORDINGS
+from embaudit.words.estimate import Estimate
 
 # Queries for the section's data, by name, for one audit.
 FACTS = {"meaning": "SELECT * FROM meaning WHERE audit_id = ? ORDER BY rewording, nearer, contrast"}
@@ -27,9 +28,9 @@ def section(facts: dict[str, Any]) -> Section | None:
         [
             (
                 *(row["contrast"], row["rewording"], row["triples"]),
-                Estimate(row["nearer"], row["nearer_low"], row["nearer_high"]),
+                Estimate.of(row, "nearer"),
                 row["words_nearer"],
-                Estimate(row["margin"], row["margin_low"], row["margin_high"]),
+                Estimate.of(row, "margin"),
                 *(row["rewording_similarity"], row["contrast_similarity"]),
             )
             for row in rows

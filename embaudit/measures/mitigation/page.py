@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from embaudit.declared.document import Column, Estimate, Part, Section, Table
+from embaudit.declared.document import Column, Part, Section, Table
+from embaudit.words.estimate import Estimate
 
 # Queries for the section's data, by name, for one audit.
 FACTS = {
@@ -58,8 +59,8 @@ def _losses(losses: list[dict[str, Any]]) -> Table:
         ),
         [
             (
-                *(WORDS[row["remedy"]], _estimate(row, "loss"), _estimate(row, "change")),
-                _estimate(row, "lossy_share"),
+                *(WORDS[row["remedy"]], Estimate.of(row, "loss"), Estimate.of(row, "change")),
+                Estimate.of(row, "lossy_share"),
             )
             for row in losses
         ],
@@ -79,8 +80,8 @@ def _scores(rows: list[dict[str, Any]]) -> Table:
         ),
         [
             (
-                *(WORDS[row["remedy"]], row["clean"], _estimate(row, "clean_change"), row["poisoned"]),
-                *(_estimate(row, "poisoned_change"), row["touched"]),
+                *(WORDS[row["remedy"]], row["clean"], Estimate.of(row, "clean_change"), row["poisoned"]),
+                *(Estimate.of(row, "poisoned_change"), row["touched"]),
             )
             for row in rows
         ],
@@ -88,7 +89,3 @@ def _scores(rows: list[dict[str, Any]]) -> Table:
         "every text",
         more="embaudit query mitigation",
     )
-
-
-def _estimate(row: dict[str, Any], name: str) -> Estimate:
-    return Estimate(row[name], row[f"{name}_low"], row[f"{name}_high"])

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from embaudit.declared.document import Column, Estimate, Part, Section, Table
+from embaudit.declared.document import Column, Part, Section, Table
+from embaudit.words.estimate import Estimate
 
 # Queries for the section's data, by name, for one audit.
 FACTS = {
@@ -51,7 +52,7 @@ def _parts(facts: dict[str, Any]) -> Iterator[Part]:
             *(Column("dense", ",d"), *MOVEMENT),
         ),
         [
-            (row["corpus"], row["severe_texts"], _estimate(row, "severe_share"), row["dense_texts"], *_movement(row))
+            (row["corpus"], row["severe_texts"], Estimate.of(row, "severe_share"), row["dense_texts"], *_movement(row))
             for row in facts["occurrence_corpora"]
         ],
         "Texts that contain severe tokens, and how far removing these moves their cosines",
@@ -92,8 +93,4 @@ def _parts(facts: dict[str, Any]) -> Iterator[Part]:
 
 
 def _movement(row: dict[str, Any]) -> tuple[Any, ...]:
-    return (row["removal_texts"], _estimate(row, "moved"), row["ordinary_moved"], _estimate(row, "excess"))
-
-
-def _estimate(row: dict[str, Any], name: str) -> Estimate:
-    return Estimate(row[name], row[f"{name}_low"], row[f"{name}_high"])
+    return (row["removal_texts"], Estimate.of(row, "moved"), row["ordinary_moved"], Estimate.of(row, "excess"))

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from embaudit.declared.chart import Axis, Chart, Layer, Mark, Panel, Tone, interval
-from embaudit.declared.document import Column, Estimate, Part, Section, Table
+from embaudit.declared.document import Column, Part, Section, Table
 from embaudit.measures.placement.settings import ROTATION, STRATEGIES
+from embaudit.words.estimate import Estimate
 
 # Queries for the section's data, by name, for one audit.
 FACTS = {
@@ -51,7 +52,7 @@ def _parts(rows: list[dict[str, Any]], worst: list[dict[str, Any]]) -> Iterator[
         ),
         [
             (
-                *(row["role"], WORDS[row["strategy"]], _estimate(row, "loss"), _estimate(row, "change")),
+                *(row["role"], WORDS[row["strategy"]], Estimate.of(row, "loss"), Estimate.of(row, "change")),
                 *(row["loss_seen"], row["copies"], row["place"], row["encodes"]),
             )
             for row in rows
@@ -67,7 +68,7 @@ def _parts(rows: list[dict[str, Any]], worst: list[dict[str, Any]]) -> Iterator[
         ),
         [
             (
-                *(row["token"], WORDS[row["strategy"]], _estimate(row, "loss"), row["copies"], row["place"]),
+                *(row["token"], WORDS[row["strategy"]], Estimate.of(row, "loss"), row["copies"], row["place"]),
                 row["example"],
             )
             for row in worst
@@ -103,7 +104,3 @@ def _chart(rows: list[dict[str, Any]]) -> Chart:
         tones=TONES,
         more="embaudit query placement",
     )
-
-
-def _estimate(row: dict[str, Any], name: str) -> Estimate:
-    return Estimate(row[name], row[f"{name}_low"], row[f"{name}_high"])

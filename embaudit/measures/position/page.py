@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from embaudit.declared.chart import Axis, Chart, Layer, Mark, Panel, Tone, interval
-from embaudit.declared.document import Column, Estimate, Part, Section, Table
+from embaudit.declared.document import Column, Part, Section, Table
 from embaudit.measures.position.settings import DEPTHS
+from embaudit.words.estimate import Estimate
 
 # Queries for the section's data, by name, for one audit.
 FACTS = {
@@ -50,7 +51,7 @@ def _parts(facts: dict[str, Any]) -> Iterator[Part]:
 
 def _cells(row: dict[str, Any]) -> tuple[Any, ...]:
     def estimate(name: str) -> Estimate:
-        return Estimate(row[name], row[f"{name}_low"], row[f"{name}_high"])
+        return Estimate.of(row, name)
 
     own = (row["depth"], row["tokens_before"], estimate("gain"), estimate("change"), row["kept"])
     return (*own, estimate("won"), row["words_gain"])

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from embaudit.declared.chart import Axis, Chart, Layer, Mark, Panel
-from embaudit.declared.document import Column, Estimate, Part, Section, Table
+from embaudit.declared.document import Column, Part, Section, Table
+from embaudit.words.estimate import Estimate
 
 # Queries for the section's data, by name, for one audit.
 FACTS = {
@@ -39,7 +40,7 @@ def _parts(facts: dict[str, Any]) -> Iterator[Part]:
         [
             (
                 *(row["data_set"], f"{row['kind']}, {METRICS[row['kind']]}", row["items"]),
-                *(_estimate(row, name) for name in ("score", "words_gain", "input_gain")),
+                *(Estimate.of(row, name) for name in ("score", "words_gain", "input_gain")),
             )
             for row in rows
         ],
@@ -62,8 +63,8 @@ def _parts(facts: dict[str, Any]) -> Iterator[Part]:
             ),
             [
                 (
-                    *(row["data_set"], row["unrelated_median"], row["matching_median"], _estimate(row, "threshold")),
-                    *(_estimate(row, "kept"), row["directions"], row["separation"]),
+                    *(row["data_set"], row["unrelated_median"], row["matching_median"], Estimate.of(row, "threshold")),
+                    *(Estimate.of(row, "kept"), row["directions"], row["separation"]),
                 )
                 for row in scaled
             ],
@@ -78,17 +79,13 @@ def _parts(facts: dict[str, Any]) -> Iterator[Part]:
                 Column("gain on the declared reading [95 %]", "+.3f", "+.2f"),
             ),
             [
-                (row["reading"], row["aspect"], row["data_set"], row["kind"], _estimate(row, "gain"))
+                (row["reading"], row["aspect"], row["data_set"], row["kind"], Estimate.of(row, "gain"))
                 for row in facts["quality_readings"]
             ],
             "The same checkpoint read otherwise, best first",
             brief=READINGS_SHOWN,
             more="embaudit query quality-readings",
         )
-
-
-def _estimate(row: Row, name: str) -> Estimate:
-    return Estimate(row[name], row[f"{name}_low"], row[f"{name}_high"])
 
 
 def _layer_chart(data: list[Row], layers: list[Row]) -> Chart:

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from textwrap import shorten
 from typing import Any
 
-from embaudit.declared.document import Column, Estimate, Part, Section, Table
+from embaudit.declared.document import Column, Part, Section, Table
 from embaudit.measures.socm import charts
+from embaudit.words.estimate import Estimate
 
 # Queries for the section's data, by name, for one audit.
 FACTS = {
@@ -125,15 +126,15 @@ def _parts(facts: dict[str, Any]) -> Iterator[Part]:
 def _contrast(row: dict[str, Any]) -> tuple[Any, ...]:
     return (
         *(row["corpus"], row["distance"], row["pairs"], row["listed_mean"], row["random_mean"]),
-        Estimate(row["difference"], row["difference_low"], row["difference_high"]),
+        Estimate.of(row, "difference"),
     )
 
 
 def _pooling(row: dict[str, Any]) -> tuple[Any, ...]:
     return (
         *(row["corpus"], POOLING_NAMES.get(row["pooling"], row["pooling"]), "yes" if row["is_served"] else ""),
-        *(row["texts"], Estimate(row["correlation"], row["correlation_low"], row["correlation_high"])),
-        *(Estimate(row["kept"], row["kept_low"], row["kept_high"]), row["cosine_to_mean"]),
+        *(row["texts"], Estimate.of(row, "correlation")),
+        *(Estimate.of(row, "kept"), row["cosine_to_mean"]),
     )
 
 

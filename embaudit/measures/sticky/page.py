@@ -6,9 +6,10 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from embaudit.declared.document import Column, Estimate, Part, Section, Table, count
+from embaudit.declared.document import Column, Part, Section, Table, count
 from embaudit.measures.sticky import charts
 from embaudit.measures.sticky.thresholds import MIN_FOR_THRESHOLD
+from embaudit.words.estimate import Estimate
 
 # Queries for the section's data, by name, for one audit.
 FACTS = {
@@ -183,7 +184,7 @@ def _severity(row: dict[str, Any]) -> tuple[Any, ...]:
     return (
         row["severity"],
         row["least_loss"],
-        Estimate(row["estimated"], row["estimated_low"], row["estimated_high"]),
+        Estimate.of(row, "estimated"),
         row["validated"],
         row["confirmed"],
         "more than were validated" if row["is_capped"] else "",
@@ -194,8 +195,8 @@ def _token(row: dict[str, Any]) -> tuple[Any, ...]:
     focal = "" if row["focal_point"] is None else f"{row['focal_point']:.2f}{' (u)' if row['sticks_to'] == 'u' else ''}"
     return (
         *(row["token"], row["token_id"], row["script"]),
-        Estimate(row["loss"], row["loss_low"], row["loss_high"]),
-        Estimate(row["pull"], row["pull_low"], row["pull_high"]),
+        Estimate.of(row, "loss"),
+        Estimate.of(row, "pull"),
         *(focal, row["severity"], _outlier(row)),
     )
 

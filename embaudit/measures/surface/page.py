@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from embaudit.declared.chart import Axis, Chart, Layer, Mark, Panel
-from embaudit.declared.document import Column, Estimate, Section, Table
+from embaudit.declared.document import Column, Section, Table
+from embaudit.words.estimate import Estimate
 
 # Queries for the section's data, by name, for one audit.
 FACTS = {"surface": "SELECT * FROM surface WHERE audit_id = ? ORDER BY overlap NULLS LAST, change"}
@@ -43,7 +44,7 @@ def section(facts: dict[str, Any]) -> Section | None:
 
 def _cell(row: Row, name: str) -> Estimate | int | None:
     if name in WITH_BOUNDS:
-        return Estimate(row[name], row[f"{name}_low"], row[f"{name}_high"])
+        return Estimate.of(row, name)
     return row[name]
 
 

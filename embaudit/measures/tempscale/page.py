@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from embaudit.declared.chart import Axis, Chart, Layer, Mark, Panel, interval
-from embaudit.declared.document import Column, Estimate, Part, Section, Table
+from embaudit.declared.document import Column, Part, Section, Table
+from embaudit.words.estimate import Estimate
 
 # Queries for the section's data, by name, for one audit.
 FACTS = {
@@ -92,7 +93,7 @@ def _searched(row: dict[str, Any]) -> tuple[Any, ...]:
         *(row["task"].replace("_", ", "), row["part"], row["recommendation"], row["tau"]),
         *(row["score_before"], row["score_single"], row["score_after"], _difference(row)),
         *(
-            Estimate(row["beyond"], row["beyond_low"], row["beyond_high"]),
+            Estimate.of(row, "beyond"),
             row["trials"],
             row["taus"].replace(",", ", "),
         ),
