@@ -40,16 +40,18 @@ SIGMA = {
 # Figures that may exist only for the centred σ_s.
 CENTRED = ("bound", "holds")
 RISES = {
+    "condition": Column("condition", words=CONDITIONS),
     "first_cosine": Column("first", ".3f"),
     "last_cosine": Column("last", ".3f"),
     "rise": Column("rise", ".3f"),
     "share_of_natural": Column("of natural", ".0%"),
-    "share_of_truncation": Column("of truncations", ".0%"),
+    "share_of_truncation": Column("of truncations", ".0%", ""),
 }
-RANKINGS = (
-    *(Column("documents"), Column("relevant"), Column("pairs", ",")),
-    *(Column("by short", ".1%"), Column("by long", ".1%"), Column("difference [95 %]", "+.1%", bounds="+.1%")),
-)
+RANKINGS = {
+    **{"documents": Column("documents"), "relevant": Column("relevant"), "pairs": Column("pairs", ",")},
+    **{"by_short": Column("by short", ".1%"), "by_long": Column("by long", ".1%")},
+    "difference": Column("difference [95 %]", "+.1%", "+.1%", ends=("low", "high")),
+}
 BINS_SHOWN = 12
 
 
@@ -70,8 +72,7 @@ def _corpus(summary: dict[str, Any], facts: dict[str, Any]) -> Iterator[Part]:
     rises = {row["condition"]: row for row in own("length_rises")}
     for line in (*_explanations(rises), *_too_long(summary), *_neighbours(summary)):
         yield f"{corpus}: {line}"
-    rows = [(CONDITIONS.get(name, name), *(row[column] for column in RISES)) for name, row in rises.items()]
-    yield Table([Column("condition"), *RISES.values()], rows, f"Rise of the mean cosine, {corpus}")
+    yield Table.of(RISES, own("length_rises"), f"Rise of the mean cosine, {corpus}")
     yield from _rankings(own("length_rankings"))
     yield from _sigma(own("length_sigma"))
 
@@ -166,16 +167,10 @@ def _rankings(rows: list[dict[str, Any]]) -> Iterator[Part]:
     if not rows:
         return
     first = rows[0]
-    yield Table(
+    cut = f"cut to {first['read']} tokens"
+    yield Table.of(
         RANKINGS,
-        [
-            (
-                "as read" if row["condition"] == "natural" else f"cut to {row['read']} tokens",
-                *(row["relevant"], row["pairs"], row["by_short"], row["by_long"]),
-                Estimate(row["difference"], row["low"], row["high"]),
-            )
-            for row in rows
-        ],
+        [{**row, "documents": "as read" if row["condition"] == "natural" else cut} for row in rows],
         f"Shares of the short and of the long irrelevant documents in {first['corpus']} that outrank a relevant one "
         f"({first['documents']:,} documents; long: above {first['boundary']:,.0f} tokens)",
         more="embaudit query length-ranking",

@@ -9,7 +9,6 @@ from typing import Any
 from embaudit.declared.document import Column, Part, Section, Table, count
 from embaudit.measures.sticky import charts
 from embaudit.measures.sticky.thresholds import MIN_FOR_THRESHOLD
-from embaudit.words.estimate import Estimate
 
 # Queries for the section's data, by name, for one audit.
 FACTS = {
@@ -39,24 +38,19 @@ FACTS = {
 }
 
 TOKENS_IN_SHORT = 5
-SEVERITIES = (
-    Column("at least"),
-    Column("loss from", ".2f"),
-    Column("in the vocabulary, estimated [95 %]", ",.0f", bounds=",.0f"),
-    Column("validated", ",d"),
-    Column("confirmed", ",d"),
-    Column("", is_prose=True),
-)
-COLUMNS = (
-    Column("token"),
-    Column("id", "d"),
-    Column("script"),
-    Column("loss [95 %]", ".3f", is_bar=True),
-    Column("pull [95 %]", ".3f"),
-    Column("focal point", is_right=True),
-    Column("severity", levels={"strong": "problem", "moderate": "look"}),
-    Column("outlier among candidates", is_prose=True),
-)
+SEVERITIES = {
+    **{"severity": Column("at least"), "least_loss": Column("loss from", ".2f")},
+    "estimated": Column("in the vocabulary, estimated [95 %]", ",.0f", ",.0f"),
+    **{"validated": Column("validated", ",d"), "confirmed": Column("confirmed", ",d")},
+    "is_capped": Column("", is_prose=True, words={True: "more than were validated", False: ""}),
+}
+COLUMNS = {
+    **{"token": Column("token"), "token_id": Column("id", "d"), "script": Column("script")},
+    **{"loss": Column("loss [95 %]", ".3f", is_bar=True), "pull": Column("pull [95 %]", ".3f")},
+    "focal": Column("focal point", is_right=True),
+    "severity": Column("severity", levels={"strong": "problem", "moderate": "look"}),
+    "outlier": Column("outlier among candidates", is_prose=True),
+}
 
 
 def section(facts: dict[str, Any]) -> Section | None:
@@ -71,7 +65,7 @@ def _parts(facts: dict[str, Any]) -> Iterator[Part]:
         yield in_half
     if facts["sticky_candidates"]:
         yield charts.severity_chart(facts)
-    yield Table(
+    yield Table.of(
         COLUMNS,
         [_token(row) for row in facts["tokens"]],
         f"Tokens with the largest loss ({first['basis']})",
@@ -83,9 +77,9 @@ def _parts(facts: dict[str, Any]) -> Iterator[Part]:
     if facts["doses"]:
         yield _doses(facts["doses"])
     if facts["severities"]:
-        yield Table(
+        yield Table.of(
             SEVERITIES,
-            [_severity(row) for row in facts["severities"]],
+            facts["severities"],
             f"Number of tokens by severity, estimated from a random sample of {first['pilot']:,}",
             key="sticky-severities",
         )
@@ -180,25 +174,9 @@ def _doses(rows: list[dict[str, Any]]) -> Table:
     )
 
 
-def _severity(row: dict[str, Any]) -> tuple[Any, ...]:
-    return (
-        row["severity"],
-        row["least_loss"],
-        Estimate.of(row, "estimated"),
-        row["validated"],
-        row["confirmed"],
-        "more than were validated" if row["is_capped"] else "",
-    )
-
-
-def _token(row: dict[str, Any]) -> tuple[Any, ...]:
+def _token(row: dict[str, Any]) -> dict[str, Any]:
     focal = "" if row["focal_point"] is None else f"{row['focal_point']:.2f}{' (u)' if row['sticks_to'] == 'u' else ''}"
-    return (
-        *(row["token"], row["token_id"], row["script"]),
-        Estimate.of(row, "loss"),
-        Estimate.of(row, "pull"),
-        *(focal, row["severity"], _outlier(row)),
-    )
+    return {**row, "focal": focal, "outlier": _outlier(row)}
 
 
 def _outlier(row: dict[str, Any]) -> str:
