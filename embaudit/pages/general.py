@@ -280,9 +280,8 @@ def _backbone(link: dict[str, Any], facts: dict[str, Any]) -> Iterator[Part]:
     yield Table.of(BACKBONE, shown, title, headline=IN_SHORT)
     for row in facts["backbone_changes"]:
         if row["backbone_audit_id"] == key:
-            interval = ""
-            if row["change_low"] is not None:
-                interval = f" [{row['change_low']:+.3f}, {row['change_high']:+.3f}], paired over texts"
+            bounds = Estimate.of(row, "change").interval("+.3f")
+            interval = f"{bounds}, paired over texts" if bounds else ""
             yield f"Change of the average SOCM on {row['corpus']}: {row['change']:+.4f}{interval}."
     yield f"{count(len(deltas), 'figure')} compared; all: embaudit query backbone"
 

@@ -119,17 +119,14 @@ def _explanations(rises: dict[str, dict[str, Any]]) -> Iterator[str]:
             f"tokens, {truncation['last_cosine']:.2f} at {truncation['last_length']:.0f}{_of_natural(truncation)}."
         )
     for row, what in ((rises[name], what) for name, what in CONTROLS.items() if name in rises):
-        share = row["share_of_truncation"]
+        share = Estimate.of(row, "share_of_truncation")
         if row["rise"] is None:
             continue
-        if share is None:
+        if share.value is None:
             yield f"{what}: {row['rise']:+.2f}; no share is given, as truncations hardly rise."
             continue
-        interval = ""
-        if row["share_of_truncation_low"] is not None:
-            interval = f" [{row['share_of_truncation_low']:.0%}, {row['share_of_truncation_high']:.0%}]"
-        more = ": averaging alone collapses more than the model" if share > 1 else ""
-        yield (f"{what}: {row['rise']:+.2f}, {share:.0%}{interval} of the truncations' rise{_of_natural(row)}{more}.")
+        more = ": averaging alone collapses more than the model" if share.value > 1 else ""
+        yield (f"{what}: {row['rise']:+.2f}, {share:.0%} of the truncations' rise{_of_natural(row)}{more}.")
 
 
 def _of_natural(row: dict[str, Any]) -> str:

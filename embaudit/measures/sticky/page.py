@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from math import inf
 from typing import Any
 
 from embaudit.declared.document import Column, Part, Section, Table, count
 from embaudit.measures.sticky import charts
 from embaudit.measures.sticky.thresholds import MIN_FOR_THRESHOLD
+from embaudit.words.estimate import Estimate
 
 # Queries for the section's data, by name, for one audit.
 FACTS = {
@@ -116,11 +118,11 @@ def _scan(row: dict[str, Any]) -> str:
     saved = ""
     if row["search"] == "sequential":
         saved = f" ({row['exhaustive_encodes'] / row['encodes']:.1f} times fewer than exhaustively)"
-    # Null in audits of older versions.
+    # Null in audits of older versions; the interval also where every entry was encoded.
     against = "" if row["anchors"] is None else f", each compared with {row['anchors']:,} sentences"
     return (
         f"{row['scanned']:,} of {row['vocabulary_size']:,} vocabulary entries scanned ({row['eligible']:,} can occur "
-        f"in a text): {spent}{against}; {row['encodes']:,} encodes{saved}. u = {row['u']:.4f}{_between(row)}."
+        f"in a text): {spent}{against}; {row['encodes']:,} encodes{saved}. u = {Estimate.of(row, 'u'):.4f}."
     )
 
 
@@ -140,20 +142,14 @@ def _in_half(row: dict[str, Any]) -> str:
     )
 
 
-def _between(row: dict[str, Any]) -> str:
-    # Null where every entry was encoded, and in audits of older versions.
-    return "" if row["u_low"] is None else f" [{row['u_low']:.4f}, {row['u_high']:.4f}]"
-
-
 def _shape(row: dict[str, Any]) -> str:
     """Distribution of the vocabulary's similarities, against the Gaussian that the paper assumes."""
     what = "input embeddings" if row["space"] == "input_embeddings" else "vocabulary entries encoded as texts"
-    low = row["gaussian_distance_low"]
-    interval = "" if low is None else f" [{max(low, 0):.1%}, {row['gaussian_distance_high']:.1%}]"
+    distance = Estimate.of(row, "gaussian_distance").within(0.0, inf)
     return (
         f"Similarities between {row['tokens']:,} {what} have mean {row['mean']:.3f}, standard deviation "
         f"{row['sd']:.3f}, skewness {row['skewness']:.2f} and excess kurtosis {row['excess_kurtosis']:.2f}; the "
-        f"largest difference from a Gaussian's cumulative distribution is {row['gaussian_distance']:.1%}{interval}."
+        f"largest difference from a Gaussian's cumulative distribution is {distance:.1%}."
     )
 
 
@@ -198,7 +194,7 @@ def _protocol(row: dict[str, Any]) -> str:
             f"{row['miss_low']:.0%} to {row['miss_high']:.0%})"
         )
     trusted = "".join(
-        f"; {said} {row[name]:.2f} [{row[f'{name}_low']:.2f}, {row[f'{name}_high']:.2f}]"
+        f"; {said} {Estimate.of(row, name):.2f}"
         for name, said in (("reliability", "reliability"), ("prediction", "prediction from input embeddings"))
         if row.get(f"{name}_low") is not None
     )
