@@ -14,7 +14,8 @@ import numpy as np
 
 from embaudit.measures.layers.sigma import largest_singular_values
 from embaudit.measures.length.bound import claimed_bound
-from embaudit.statistics.intervals import around, student_half_width
+from embaudit.statistics.intervals import student_half_width
+from embaudit.words.estimate import Estimate
 
 # 64 cells, from nearly constant logits to those of a sharp head.
 SIGMAS = (0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0)
@@ -88,5 +89,5 @@ def _cell(sigma_s: float, n: int, matrices: int, seed: int) -> BoundCell:
         logits = torch.from_numpy(sigma_s * generator.standard_normal((n, n)))
         values.append(float(largest_singular_values(torch.softmax(logits, dim=1))))
     mean, bound = float(np.mean(values)), float(claimed_bound(n, np.array(sigma_s)))
-    low, high = around(mean, student_half_width(np.array(values)))
+    _, low, high = Estimate.around(mean, student_half_width(np.array(values)))
     return BoundCell(sigma_s, n, mean, low, high, bound, mean <= bound)

@@ -9,10 +9,10 @@ from typing import Any
 from embaudit.declared.finding import Finding
 from embaudit.measures.findings import find_all
 from embaudit.questions.check.verdict import verdict_of_audit
-from embaudit.statistics.intervals import Ends, holding
 from embaudit.steps.results import Staged, StagedCorpus, stage_rows
 from embaudit.steps.staging.stage import read_rows
 from embaudit.warehouse.tables.findings import FindingRow, VerdictRow
+from embaudit.words.estimate import Estimate
 from embaudit_flows.plan import AuditPlan
 
 
@@ -56,9 +56,5 @@ def _row(place: int, measure: str, finding: Finding) -> dict[str, Any]:
     return {
         **{"measure": measure, "name": finding.name, "place": place, "level": finding.level},
         **{"sentence": finding.sentence, "meaning": finding.meaning or None, "advice": finding.advice or None},
-        **dict(zip(("value", "low", "high"), (finding.value, *_ends(finding)), strict=True)),
+        **Estimate.holding(finding.value, (finding.low, finding.high)).as_json(),
     }
-
-
-def _ends(finding: Finding) -> Ends:
-    return holding(finding.value, (finding.low, finding.high))

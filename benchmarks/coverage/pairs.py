@@ -10,7 +10,6 @@ import numpy as np
 from benchmarks.coverage.draws import SHARE, Ended, Population
 from embaudit.checkpoint import Encoder
 from embaudit.corpora.downstream.material import GradedPairs, Judgements, pick_judged
-from embaudit.corpora.downstream.paired import PairedEstimate
 from embaudit.corpora.downstream.retrieval import Retrieval
 from embaudit.corpora.downstream.similarity import Similarity
 from embaudit.corpora.downstream.task import unit_rows
@@ -27,6 +26,7 @@ from embaudit.measures.socm.clouds import clouds_of
 from embaudit.measures.socm.contrast import contrasts, strangers
 from embaudit.measures.sticky.inspect import find_token
 from embaudit.remedies.temperature import Temperatures, temperature
+from embaudit.words.estimate import Estimate
 
 RESAMPLES = 500
 DOCUMENTS, QUERIES = 600, 300
@@ -126,5 +126,5 @@ def of_queries(encoder: Encoder, folder: str) -> Iterator[Population]:
     yield Population("impact", len(queries), len(queries) // SHARE, impact)
 
 
-def _ended(found: PairedEstimate) -> Ended:
+def _ended(found: Estimate) -> Ended:
     return found.value, found.low, found.high

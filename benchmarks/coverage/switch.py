@@ -8,7 +8,6 @@ import numpy as np
 
 from benchmarks.coverage.draws import SHARE, Ended, Population
 from embaudit.checkpoint import Checkpoint
-from embaudit.corpora.downstream.paired import PairedEstimate
 from embaudit.corpora.shapes import TextPair
 from embaudit.measures.quality.material import ScoredPairs
 from embaudit.measures.quality.passes import SERVED, MultiPoolingEncoder
@@ -17,6 +16,7 @@ from embaudit.questions.switch.material import OldAndNew, SwitchedPairs, Switche
 from embaudit.questions.switch.same_text import compare_same_texts
 from embaudit.questions.switch.search import NEW, measure_search
 from embaudit.questions.switch.switch import switch_vectors
+from embaudit.words.estimate import Estimate
 
 NEW_POOLING = "cls"
 # Of all-MiniLM-L6-v2's cosines: of scored pairs, and of passages that have nothing to do with each other.
@@ -129,11 +129,11 @@ def _flips_beside(found: CutOffTransfer, new: float | None, whole: ScaledPairs, 
     return _beside(found.flips_at_old if staying else found.flips_at_new, truth)
 
 
-def _beside(found: PairedEstimate, truth: float | None) -> Ended:
+def _beside(found: Estimate, truth: float | None) -> Ended:
     if truth is None or found.value is None or found.low is None or found.high is None:
         return None, None, None
     return found.value - truth, found.low - truth, found.high - truth
 
 
-def _ended(found: PairedEstimate) -> Ended:
+def _ended(found: Estimate) -> Ended:
     return found.value, found.low, found.high

@@ -58,9 +58,12 @@ def layers(encoder: Encoder, texts: Sequence[str]) -> Population:
         found: dict[str, Ended] = {}
         for layer, values in by_layer.items():
             means = summarise_layer(layer, {name: own[places] for name, own in values.items()}).means
-            found |= {f"{name} [layer {layer}]": ended for name, ended in means.items()}
+            found |= {f"{name} [layer {layer}]": (mean.value, mean.low, mean.high) for name, mean in means.items()}
         of_pooled = summarise_pooled({name: own[places] for name, own in pooled.items()}, has_final_norm=False)
-        return {**found, **{f"pooled {name}": ended for name, ended in of_pooled.means.items()}}
+        return {
+            **found,
+            **{f"pooled {name}": (mean.value, mean.low, mean.high) for name, mean in of_pooled.means.items()},
+        }
 
     return Population("layers", items, min(1_000, items // SHARE), figures)
 
@@ -152,7 +155,7 @@ def length(encoder: Encoder, texts: Sequence[str]) -> Population:
             f"cosine [{condition}, {tokens} tokens]": (one.mean, one.low, one.high)
             for (condition, tokens), one in cosines.items()
         }
-        return {**means, "share of the rise in windows": (share.share, share.low, share.high)}
+        return {**means, "share of the rise in windows": (share.value, share.low, share.high)}
 
     return Population("length", len(own), len(own) // SHARE, figures)
 

@@ -12,11 +12,12 @@ from rich.console import Console
 from embaudit.cli.display import TerminalDisplay
 from embaudit.cli.options import CHECKPOINT_FIELDS, request_options
 from embaudit.cli.prefect_setup import prepare_prefect
-from embaudit.declared.document import Column, Estimate, Table, Value
+from embaudit.declared.document import Column, Table, Value
 from embaudit.pages.terminal import console, print_part, print_table
 from embaudit.questions.audit import AuditRequest
 from embaudit.warehouse.precision import FULL
 from embaudit.words.errors import UsageError
+from embaudit.words.estimate import Estimate
 
 PROTOCOLS = ("definition", "retention", "reference")
 
@@ -122,7 +123,7 @@ def _cells(row: dict[str, Any]) -> list[Value]:
     cells: list[Value] = [row["token"], row["id"], row["category"], row["origin"]]
     if "rho_0" in row:
         cells.append("/".join(f"{row[f'rho_{name}']:.3f}" for name in ("prefix", "suffix", "random")))
-        cells += [Estimate(row[name], row[f"{name}_low"], row[f"{name}_high"]) for name in ("pull", "retention")]
+        cells += [Estimate.of(row, name) for name in ("pull", "retention")]
         cells += [row["loss"], row["focal_point"], row["severity"]]
     if "value" in row:
         cells += [row["value"], row["score"]]

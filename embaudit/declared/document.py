@@ -7,25 +7,17 @@ escapes what its medium would interpret.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from embaudit.declared.chart import Chart
 from embaudit.declared.finding import Finding, Level
+from embaudit.words.estimate import Estimate
 
 MAX_ROWS = 200
 # Cells that hold nothing.
 EMPTY = ("", "–")
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A figure with its 95 % interval, if it has one."""
-
-    value: float | None
-    low: float | None = None
-    high: float | None = None
 
 
 @dataclass(frozen=True)
@@ -50,12 +42,14 @@ class Column:
     Attributes:
         title: its header.
         format: number format for ``format()`` (``,``, ``.3f``, ``.0%``); empty for a text column.
-        bounds: format of an interval's ends.
+        bounds: format of an interval's ends; empty to leave it out.
         is_right: text that is right-aligned like numbers.
         is_prose: text that may wrap; other cells stay on one line.
         is_detail: left out in a terminal.
         is_bar: the figures are shares from 0 to 1, which can be drawn as bars.
         levels: the level of cells with these texts.
+        words: what stands for values of a row.
+        ends: a row's columns with the ends of the interval, if they are not named after the figure.
     """
 
     title: str
@@ -66,6 +60,16 @@ class Column:
     is_detail: bool = False
     is_bar: bool = False
     levels: Mapping[str, Level] = field(default_factory=dict)
+    words: Mapping[Any, str] = field(default_factory=dict)
+    ends: tuple[str, str] | None = None
+
+    def of(self, row: Mapping[str, Any], name: str) -> Value:
+        """A row's value of that name, with its interval if the row has one."""
+        low, high = self.ends or (f"{name}_low", f"{name}_high")
+        if self.bounds and low in row:
+            return Estimate(row[name], row[low], row[high])
+        value: Value = self.words.get(row[name], row[name]) if self.words else row[name]
+        return value
 
     @property
     def is_number(self) -> bool:
@@ -74,9 +78,7 @@ class Column:
     def text(self, value: Value) -> str:
         """A cell's text; empty for None. Text in a number column is left as it is."""
         if isinstance(value, Estimate):
-            has_interval = value.value is not None and value.low is not None and value.high is not None
-            interval = f" [{value.low:{self.bounds}}, {value.high:{self.bounds}}]" if has_interval else ""
-            return self.text(value.value) + interval
+            return "" if value.value is None else self.text(value.value) + value.interval(self.bounds)
         if isinstance(value, Link):
             return value.text
         return "" if value is None else value if isinstance(value, str) else format(value, self.format)
@@ -111,6 +113,14 @@ class Table:
     headline: int = 0
     is_even: bool = False
     more: str = ""
+
+    @classmethod
+    def of(
+        cls, columns: Mapping[str, Column], rows: Iterable[Mapping[str, Any]], title: str = "", **options: Any
+    ) -> Table:
+        """Rows of the warehouse, with a column for each name."""
+        cells = [[column.of(row, name) for name, column in columns.items()] for row in rows]
+        return cls(list(columns.values()), cells, title, **options)
 
     @property
     def filled(self) -> Table:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from embaudit.declared.document import Column, Estimate, Page, Part, Section, Table, count
+from embaudit.declared.document import Column, Page, Part, Section, Table, count
 from embaudit.declared.finding import LEVELS, Finding, Level
 from embaudit.pages.shares import shares_section
 from embaudit.pages.sides import MEANS_NOTHING, Comparison, Side, compare_sides
@@ -133,19 +133,21 @@ def _finding_table(sides: Sequence[Side], comparisons: Sequence[Comparison]) -> 
     return Table(columns, sorted(rows, key=lambda row: not row[-1]))
 
 
+FIGURES = {
+    **{"figure": Column("figure"), "item": Column("item"), "predecessor_value": Column("before", ".4g")},
+    **{"value": Column("now", ".4g"), "delta": Column("change [95 %]", "+.3g", "+.3g", ends=("low", "high"))},
+    "change": Column("", levels=CHANGES),
+}
+TOKENS = {
+    **{"token": Column("token"), "severe": Column("severe only"), "script": Column("script")},
+    "loss": Column("loss [95 %]", ".3f", ends=("low", "high")),
+    "severity": Column("severity", levels={"strong": "problem", "moderate": "look"}),
+}
+
+
 def _parts(side: Side, comparison: Comparison) -> Iterator[Part]:
-    columns = (
-        *(Column("figure"), Column("item"), Column("before", ".4g"), Column("now", ".4g")),
-        *(Column("change [95 %]", "+.3g", "+.3g"), Column("", levels=CHANGES)),
-    )
-    rows = [
-        (
-            *(f"{row['summary']}.{row['measure']}", row["item"], row["predecessor_value"], row["value"]),
-            *(Estimate(row["delta"], row["low"], row["high"]), row["change"]),
-        )
-        for row in comparison.figures
-    ]
-    yield Table(columns, rows, "Figures, those that got worse first", brief=FIGURES_SHOWN, more="--json")
+    rows = [{**row, "figure": f"{row['summary']}.{row['measure']}"} for row in comparison.figures]
+    yield Table.of(FIGURES, rows, "Figures, those that got worse first", brief=FIGURES_SHOWN, more="--json")
     if comparison.tokens is None:
         yield f"Severe tokens are not compared: {comparison.tokens_why}."
         return
@@ -154,21 +156,7 @@ def _parts(side: Side, comparison: Comparison) -> Iterator[Part]:
         f"Severe tokens (moderate or strong): {alone['in this one']} only on this side, {alone['in the first']} only "
         "in the first. A search lists only a limited number of tokens, and the last ones vary by chance."
     )
-    yield Table(
-        (
-            *(Column("token"), Column("severe only"), Column("script")),
-            *(Column("loss [95 %]", ".3f"), Column("severity", levels={"strong": "problem", "moderate": "look"})),
-        ),
-        [
-            (
-                *(row["token"], row["severe"], row["script"]),
-                *(Estimate(row["loss"], row["low"], row["high"]), row["severity"]),
-            )
-            for row in comparison.tokens
-        ],
-        brief=TOKENS_SHOWN,
-        more="--json",
-    )
+    yield Table.of(TOKENS, comparison.tokens, brief=TOKENS_SHOWN, more="--json")
 
 
 def as_json(sides: Sequence[Side]) -> dict[str, Any]:

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from embaudit.checkpoint.tokenizer import NO_LIMIT
-from embaudit.declared.document import Column, Estimate, Part, Section, Table, count
+from embaudit.declared.document import Column, Part, Section, Table, count
 from embaudit.declared.finding import LEVELS, Finding
 from embaudit.measures import MEASURES
 from embaudit.questions.check.verdict import FIRST, LEVEL_OF
 from embaudit.warehouse.gate import GateVerdict
+from embaudit.words.estimate import Estimate
 
 PASSED_SHOWN = 40
 # Number of rows on the short terminal page.
@@ -167,6 +168,19 @@ def gate_section(verdict: GateVerdict, more: str) -> Section:
     return Section(f"Gate {verdict.outcome}", parts)
 
 
+WORSE = {
+    **{"figure": Column("figure"), "item": Column("item"), "predecessor_value": Column("before", ".4g")},
+    **{"value": Column("now", ".4g"), "delta": Column("change", "+.4g"), "tolerance": Column("noise", ".4g")},
+    "worse_when": Column("worse when", levels={"higher": "problem", "lower": "problem"}),
+}
+STICKY_CHANGES = {
+    "token": Column("token"),
+    "change": Column("change", levels={"newly sticky": "problem", "no longer sticky": "ok"}),
+    **{"predecessor_loss": Column("loss before", ".4g"), "loss": Column("loss now", ".4g")},
+    "severity": Column("severity"),
+}
+
+
 def regression_section(facts: dict[str, Any]) -> Section | None:
     """What got worse since the previous audit; None if no watch has compared them."""
     parts: list[Part] = [
@@ -179,31 +193,16 @@ def regression_section(facts: dict[str, Any]) -> Section | None:
     for row in facts["compared"]:
         of_pair = [one for one in facts["weight_changes"] if one["predecessor_audit_id"] == row["predecessor_audit_id"]]
         parts += [weights_changed(of_pair)] if of_pair else []
-    worse = [
-        (
-            *(f"{row['summary']}.{row['measure']}", row["item"], row["predecessor_value"], row["value"], row["delta"]),
-            *(row["tolerance"], row["worse_when"]),
-        )
-        for row in facts["regressions"]
-    ]
-    numbers = (Column("before", ".4g"), Column("now", ".4g"), Column("change", "+.4g"), Column("noise", ".4g"))
-    when = Column("worse when", levels={"higher": "problem", "lower": "problem"})
     parts.append(
-        Table(
-            [Column("figure"), Column("item"), *numbers, when],
-            worse,
+        Table.of(
+            WORSE,
+            [{**row, "figure": f"{row['summary']}.{row['measure']}"} for row in facts["regressions"]],
             "Figures that are worse than in the previous audit",
             headline=IN_SHORT,
             more="embaudit query regressions",
         )
     )
-    changes = ("token", "change", "predecessor_loss", "loss", "severity")
-    columns = (
-        *(Column("token"), Column("change", levels={"newly sticky": "problem", "no longer sticky": "ok"})),
-        *(Column("loss before", ".4g"), Column("loss now", ".4g"), Column("severity")),
-    )
-    rows = [[row[name] for name in changes] for row in facts["sticky_changes"]]
-    parts.append(Table(columns, rows, more="embaudit query sticky-changes"))
+    parts.append(Table.of(STICKY_CHANGES, facts["sticky_changes"], more="embaudit query sticky-changes"))
     return Section("Compared with the previous audit", parts) if facts["compared"] else None
 
 
@@ -252,8 +251,15 @@ def _published(row: dict[str, Any]) -> tuple[Any, ...]:
     if row["measure"] in PUBLISHED_COUNTS:
         numbers = (f"{row['own']:,.0f}", texts, f"{row['published']:,.0f}", f"{row['difference']:+,.0f}")
         return (name, *numbers, row["published_in"])
-    own = Estimate(row["own"], row["own_low"], row["own_high"])
+    own = Estimate.of(row, "own")
     return (name, own, texts, f"{row['published']:.3f}", f"{row['difference']:+.3f}", row["published_in"])
+
+
+BACKBONE = {
+    **{"item": Column("what"), "measure": Column("figure"), "backbone_value": Column("backbone", ".4g")},
+    **{"value": Column("this checkpoint", ".4g"), "delta": Column("difference [95 %]", "+.4g", "+.4g")},
+    "interval_is": Column("interval"),
+}
 
 
 def backbone_section(facts: dict[str, Any]) -> Section | None:
@@ -270,73 +276,55 @@ def _backbone(link: dict[str, Any], facts: dict[str, Any]) -> Iterator[Part]:
         return
     shown = [row for row in deltas if row["measure"] in HEADLINE_FIGURES.get(row["summary"], ())]
     shown.sort(key=lambda row: (list(HEADLINE_FIGURES).index(row["summary"]), row["item"], row["measure"]))
-    columns = (
-        *(Column("what"), Column("figure"), Column("backbone", ".4g"), Column("this checkpoint", ".4g")),
-        *(Column("difference [95 %]", "+.4g", "+.4g"), Column("interval")),
-    )
-    names = ("item", "measure", "backbone_value", "value")
-    rows = [
-        [
-            *(row[name] for name in names),
-            Estimate(row["delta"], row["delta_low"], row["delta_high"]),
-            row["interval_is"] or "",
-        ]
-        for row in shown
-    ]
-    yield Table(columns, rows, f"Compared with the backbone {link['backbone']}, audit {key}", headline=IN_SHORT)
+    title = f"Compared with the backbone {link['backbone']}, audit {key}"
+    yield Table.of(BACKBONE, shown, title, headline=IN_SHORT)
     for row in facts["backbone_changes"]:
         if row["backbone_audit_id"] == key:
-            interval = ""
-            if row["change_low"] is not None:
-                interval = f" [{row['change_low']:+.3f}, {row['change_high']:+.3f}], paired over texts"
+            bounds = Estimate.of(row, "change").interval("+.3f")
+            interval = f"{bounds}, paired over texts" if bounds else ""
             yield f"Change of the average SOCM on {row['corpus']}: {row['change']:+.4f}{interval}."
     yield f"{count(len(deltas), 'figure')} compared; all: embaudit query backbone"
+
+
+CHECKS = {
+    **{"table_name": Column("table"), "column_name": Column("column"), "expectation": Column("check")},
+    "severity": Column("severity", levels={"warning": "look"}),
+    **{"unexpected_count": Column("rows", ","), "observed": Column("observed", is_prose=True)},
+}
+RUNS = {
+    **{"measure": Column("measure"), "version": Column("version", "d")},
+    **{"seconds": Column("seconds", ",.0f"), "encodes": Column("encodes", ",")},
+}
+CORPORA = {
+    **{"name": Column("corpus"), "source": Column("source", is_prose=True), "kept": Column("rows kept", ",")},
+    **{"read": Column("seen", ","), "dropped": Column("dropped: blank, broken, not UTF-8", ",")},
+    "share_read": Column("share of the source read", ".1%"),
+}
 
 
 def check_section(facts: dict[str, Any]) -> Section:
     """The checks before publishing, and failed warnings."""
     (counts,) = facts["checks"]
-    columns = (
-        *(Column("table"), Column("column"), Column("check"), Column("severity", levels={"warning": "look"})),
-        *(Column("rows", ","), Column("observed", is_prose=True)),
-    )
     rows = [
-        (
-            *(row["table_name"], row["column_name"], row["expectation"].removeprefix("expect_").replace("_", " ")),
-            *(row["severity"], row["unexpected_count"], row["observed"]),
-        )
+        {**row, "expectation": row["expectation"].removeprefix("expect_").replace("_", " ")}
         for row in facts["failed_checks"]
     ]
     finding = Finding(
         "look" if counts["failed"] else "ok",
         f"{counts['run']:,} checks ran on the tables before publishing; {counts['failed']} failed.",
     )
-    return Section("Checks", [finding, Table(columns, rows, more="embaudit query failed-checks")])
+    return Section("Checks", [finding, Table.of(CHECKS, rows, more="embaudit query failed-checks")])
 
 
 def settings_section(facts: dict[str, Any]) -> Section:
     """Measures, corpora, settings and versions of the audit."""
-    runs = [[row[name] for name in ("measure", "version", "seconds", "encodes")] for row in facts["runs"]]
-    corpora = [
-        [row[name] for name in ("name", "source", "kept", "read", "dropped", "share_read")] for row in facts["corpora"]
-    ]
     settings = [(name, value) for name, value in _flat(json.loads(facts["settings"])) if value]
     versions = {"embaudit": facts["embaudit_version"], **json.loads(facts["libraries"]), **_mixed(facts["runs"])}
     return Section(
         "Settings",
         [
-            Table([Column("measure"), Column("version", "d"), Column("seconds", ",.0f"), Column("encodes", ",")], runs),
-            Table(
-                [
-                    Column("corpus"),
-                    Column("source", is_prose=True),
-                    Column("rows kept", ","),
-                    Column("seen", ","),
-                    Column("dropped: blank, broken, not UTF-8", ","),
-                    Column("share of the source read", ".1%"),
-                ],
-                corpora,
-            ),
+            Table.of(RUNS, facts["runs"]),
+            Table.of(CORPORA, facts["corpora"]),
             Table([Column("setting"), Column("value", is_prose=True)], settings),
             Table([Column("library"), Column("version")], list(versions.items())),
         ],

@@ -327,6 +327,18 @@ def _checkpoints(facts: IndexFacts) -> Iterator[Part]:
     )
 
 
+OPEN = {
+    **{"level": Column("level", levels=LEVEL_OF), "checkpoint": Column("checkpoint"), "measure": Column("measure")},
+    "sentence": Column("what was found", is_prose=True),
+    "advice": Column("what to do next", is_prose=True),
+}
+WORSE = {
+    **{"audited": Column("audited", is_right=True), "checkpoint": Column("checkpoint"), "figure": Column("figure")},
+    **{"item": Column("item"), "predecessor_value": Column("before", ".4g"), "value": Column("now", ".4g")},
+    **{"delta": Column("change", "+.3g"), "accepted_by": Column("accepted by")},
+}
+
+
 def _open(facts: IndexFacts) -> Iterator[Part]:
     found = sorted(
         (row for row in facts.rows["findings"] if row["level"] in OPEN_LEVELS),
@@ -338,18 +350,9 @@ def _open(facts: IndexFacts) -> Iterator[Part]:
         distinct.setdefault((row["source"], row["measure"], row["name"]), row)
     if not distinct:
         return
-    yield Table(
-        (
-            *(Column("level", levels=LEVEL_OF), Column("checkpoint"), Column("measure")),
-            *(Column("what was found", is_prose=True), Column("what to do next", is_prose=True)),
-        ),
-        [
-            (
-                *(row["level"], facts.link(row["audit_id"], row["source"]), row["measure"]),
-                *(row["sentence"], row["advice"]),
-            )
-            for row in distinct.values()
-        ],
+    yield Table.of(
+        OPEN,
+        [{**row, "checkpoint": facts.link(row["audit_id"], row["source"])} for row in distinct.values()],
         more="embaudit query findings",
     )
 
@@ -358,17 +361,14 @@ def _worse(facts: IndexFacts) -> Iterator[Part]:
     rows = facts.rows["worse"]
     if not rows:
         return
-    yield Table(
-        (
-            *(Column("audited", is_right=True), Column("checkpoint"), Column("figure"), Column("item")),
-            *(Column("before", ".4g"), Column("now", ".4g"), Column("change", "+.3g"), Column("accepted by")),
-        ),
+    yield Table.of(
+        WORSE,
         [
-            (
-                *(_day(row["finished"]), facts.link(row["audit_id"], row["source"])),
-                *(f"{row['summary']}.{row['measure']}", row["item"]),
-                *(row["predecessor_value"], row["value"], row["delta"], row["accepted_by"]),
-            )
+            {
+                **row,
+                **{"audited": _day(row["finished"]), "checkpoint": facts.link(row["audit_id"], row["source"])},
+                "figure": f"{row['summary']}.{row['measure']}",
+            }
             for row in rows
         ],
         "Changes beyond noise and tolerance since the previous revision, newest first",

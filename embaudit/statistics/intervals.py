@@ -1,7 +1,7 @@
 """95 % intervals: Student's t over texts, jackknife, bootstrap over units and clusters, exact for shares, MOVER.
 
 An interval that the values cannot support is None, never of zero width, which readers would take for certainty; and so
-is one that misses its own value (``holding``), as percentiles of a biased bootstrap may.
+is one that misses its own value (``Estimate.holding``), as percentiles of a biased bootstrap may.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 import scipy
 
+from embaudit.words.estimate import ROUNDING, Estimate
+
 CONFIDENCE = 0.95
 # Half-width of the normal interval in standard errors, to two decimals as in printed tables.
 NORMAL = 1.96
 # Below this, bootstrap resamples repeat and the interval is far too narrow.
 MIN_UNITS = 10
 MIN_GROUP = 4
-# A width below this share of the values is rounding.
-ROUNDING = 1e-12
 PERCENTILES = (2.5, 97.5)
 Interval = tuple[float, float]
 # Both are None if there is no interval.
@@ -41,27 +41,10 @@ def student_quantile(n: int) -> float:
     return float(scipy.stats.t.ppf((1 + CONFIDENCE) / 2, n - 1))
 
 
-def mean_with_interval(values: np.ndarray) -> tuple[float | None, float | None, float | None]:
+def mean_with_interval(values: np.ndarray) -> Estimate:
     """Mean and Student's interval of the finite values; no interval below two values, no mean without any."""
     defined = values[np.isfinite(values)]
-    if not len(defined):
-        return None, None, None
-    mean = float(defined.mean())
-    return mean, *around(mean, student_half_width(defined))
-
-
-def around(value: float, half: float | None) -> Ends:
-    """value ± half; (None, None) without a half-width."""
-    return (None, None) if half is None else (value - half, value + half)
-
-
-def holding(value: float | None, interval: Interval | Ends | None) -> Ends:
-    """The interval if it holds the value that it belongs to, otherwise (None, None); rounding may move an end."""
-    low, high = interval or (None, None)
-    if value is None or low is None or high is None:
-        return None, None
-    slack = ROUNDING * max(abs(low), abs(high), abs(value))
-    return (min(low, value), max(high, value)) if low - slack <= value <= high + slack else (None, None)
+    return Estimate.around(float(defined.mean()), student_half_width(defined)) if len(defined) else Estimate()
 
 
 def jackknife_half_width(without: np.ndarray) -> float | None:

@@ -33,6 +33,7 @@ from embaudit.watch.index_seen import FOLDER, SeenIndex, keep_seen, read_seen
 from embaudit.watch.index_whole import ROWS_LOST, WHOLE, LastLook, is_gone, problem_of, rows_lost
 from embaudit.watch.watch_list import IndexEntry
 from embaudit.words.errors import CorpusError, EmbauditError, EmptyStore
+from embaudit.words.estimate import Estimate
 from embaudit.words.masking import masked
 
 LOOK = "Look whether it was moved, or what deleted it."
@@ -310,13 +311,10 @@ def _any(chosen: np.ndarray, marks: RowMarks) -> bool:
 def _figures(what: str, looked: IndexInspection | None) -> dict[str, Any]:
     if looked is None:
         return {f"{what}_encoded": 0, f"{what}_foreign": 0}
-    value, low, high = looked.share or (None, None, None)
     return {
         f"{what}_encoded": looked.encoded,
         f"{what}_foreign": len(looked.foreign),
-        f"{what}_share": value,
-        f"{what}_share_low": low,
-        f"{what}_share_high": high,
+        **Estimate(*looked.share or ()).columns(f"{what}_share"),
     }
 
 

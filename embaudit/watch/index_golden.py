@@ -14,6 +14,7 @@ from embaudit.embedders.function import EmbeddingFunction
 from embaudit.statistics.intervals import exact_share
 from embaudit.stores.opened import open_store
 from embaudit.watch.watch_list import IndexEntry
+from embaudit.words.estimate import Estimate
 from embaudit.words.shown import cut, quoted
 
 GOLDEN = "golden"
@@ -100,7 +101,6 @@ def ask_golden(
             ],
         )
     queries, found = len(report.lost), report.counts["found"]
-    low, high = exact_share(found, queries)
     told = [
         {"query": case.query, "expected": case.expected, "lost": one.lost, "said": one.sentence, "mend": one.mend}
         for case, one in report.cases
@@ -109,9 +109,7 @@ def ask_golden(
     return night, {
         "golden_queries": queries,
         "golden_found": found,
-        "golden_share": found / queries,
-        "golden_share_low": low,
-        "golden_share_high": high,
+        **Estimate(found / queries, *exact_share(found, queries)).columns("golden_share"),
         "golden_lost": told,
     }
 

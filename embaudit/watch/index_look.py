@@ -14,6 +14,7 @@ from embaudit.stores.store import Store
 from embaudit.watch.index_function import WatchedEmbedder
 from embaudit.watch.index_rows import ROW_NUMBER, RowMarks, only
 from embaudit.watch.index_seen import KnownRow
+from embaudit.words.estimate import Estimate
 from embaudit.words.shown import cut, visible
 
 if TYPE_CHECKING:
@@ -184,14 +185,15 @@ def _foreign(report: StoredReport, rows: Sequence[KnownRow], what: str) -> str:
     against = report.against
     assert against is not None
     assert against.share is not None
-    value, low, high = against.share
+    foreign = Estimate(*against.share)
     trials = int(against.compared.sum())
     if trials >= against.population:
-        share = f"{len(rows):,} of {what} {'are' if len(rows) > 1 else 'is'} not the {against.kind}'s ({value:.1%})"
+        share = (
+            f"{len(rows):,} of {what} {'are' if len(rows) > 1 else 'is'} not the {against.kind}'s ({foreign.value:.1%})"
+        )
     else:
         share = (
-            f"{value:.1%} [{low:.1%}, {high:.1%}] of {what} are not the {against.kind}'s, {len(rows):,} of {trials:,} "
-            "that were encoded again"
+            f"{foreign:.1%} of {what} are not the {against.kind}'s, {len(rows):,} of {trials:,} that were encoded again"
         )
     told = [reason for reason in against.reasons if not reason.is_rounding]
     because = "".join(f". {len(reason.places):,} of them {reason.said}" for reason in told)

@@ -27,11 +27,12 @@ from embaudit.measures.attractors.places import (
     is_above,
     places_taken,
     random_skew,
-    share_with_interval,
+    share_of,
     skew_of,
 )
 from embaudit.measures.attractors.texts import KINDS
 from embaudit.measures.geometry.figures import occurrences, pair_cosines
+from embaudit.words.estimate import Estimate
 
 WORDS = ENGLISH.split()
 ALL = [text for texts in KINDS.values() for text in texts]
@@ -111,8 +112,8 @@ def test_few_documents_or_equal_counts_have_no_skewness() -> None:
 
 
 def test_a_share_has_an_interval_from_ten_queries() -> None:
-    assert share_with_interval(np.ones(9, dtype=bool)) == (1, (None, None))
-    share, (low, high) = share_with_interval(np.zeros(10, dtype=bool))
+    assert share_of(np.ones(9, dtype=bool)) == Estimate(1)
+    share, low, high = share_of(np.zeros(10, dtype=bool))
     assert (share, low) == (0, 0)
     assert high == pytest.approx(0.278, abs=1e-3)
 

@@ -9,6 +9,7 @@ from scipy import stats
 from embaudit.measures.layers.layers import RATIOS, SPREADS
 from embaudit.measures.layers.summary import share_that_holds, summarise_layer
 from embaudit.statistics.intervals import mean_with_interval
+from embaudit.words.estimate import Estimate
 
 
 def values_of(count: int = 5, seed: int = 0) -> dict[str, np.ndarray]:
@@ -21,7 +22,7 @@ def test_means_of_ratios_and_ratios_of_means_are_both_kept() -> None:
     values |= {"contraction": values["spread_z"] / values["spread_h"]}
     stat = summarise_layer(3, values)
     assert (stat.layer, stat.texts) == (3, 5)
-    assert stat.means["contraction"][0] == pytest.approx(np.mean(values["spread_z"] / values["spread_h"]))
+    assert stat.means["contraction"].value == pytest.approx(np.mean(values["spread_z"] / values["spread_h"]))
     assert stat.of_means["contraction"] == pytest.approx(values["spread_z"].mean() / values["spread_h"].mean())
     mean_Y, mean_X = (np.square(values[name]).mean() for name in ("mean_norm_y", "mean_norm_x"))
     assert stat.of_means["r"] == pytest.approx(values["spread_h"].mean() / mean_Y)
@@ -38,8 +39,8 @@ def test_the_interval_is_students() -> None:
 
 
 def test_undefined_values_are_left_out_and_all_undefined_is_none() -> None:
-    assert mean_with_interval(np.array([np.nan, np.nan])) == (None, None, None)
-    assert mean_with_interval(np.array([np.nan, 0.4])) == (0.4, None, None)
+    assert mean_with_interval(np.array([np.nan, np.nan])) == Estimate()
+    assert mean_with_interval(np.array([np.nan, 0.4])) == Estimate(0.4)
     mean, low, high = mean_with_interval(np.array([np.nan, 0.2, 0.4]))
     assert mean == pytest.approx(0.3)
     assert low is not None

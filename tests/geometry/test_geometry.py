@@ -14,11 +14,12 @@ from scipy.stats import ortho_group, skew
 from sklearn.covariance import ledoit_wolf
 
 from embaudit.measures.geometry.figures import occurrences, pair_cosines
-from embaudit.measures.geometry.geometry import FIGURES, TOP_DIMENSIONS, Geometry, GeometryFigure, measure_geometry
+from embaudit.measures.geometry.geometry import FIGURES, TOP_DIMENSIONS, Geometry, measure_geometry
 from embaudit.measures.geometry.intervals import GROUPS
 from embaudit.measures.length.cosine import MeanCosine, mean_cosine, unit_vectors
 from embaudit.statistics.intervals import NORMAL, student_quantile
 from embaudit.words.errors import MeasureError
+from embaudit.words.estimate import Estimate
 
 K = 10
 
@@ -275,7 +276,7 @@ def test_up_to_as_many_texts_as_groups_each_is_left_out_alone() -> None:
     assert width(found) == pytest.approx(width(other) * student_quantile(GROUPS) / NORMAL)
 
 
-def width(figure: GeometryFigure | MeanCosine) -> float:
+def width(figure: Estimate | MeanCosine) -> float:
     assert figure.low is not None
     assert figure.high is not None
     return figure.high - figure.low
@@ -364,7 +365,7 @@ def test_intervals_are_as_wide_as_draws_differ() -> None:
         assert 0.8 < width_by_spread < 1.4, name
 
 
-def coverage(found: Sequence[GeometryFigure], finite: float = 1.0) -> tuple[float, float]:
+def coverage(found: Sequence[Estimate], finite: float = 1.0) -> tuple[float, float]:
     """The share of intervals that hold the mean of all draws, and their standard errors over the draws' spread."""
     rows = [(one.value, one.low, one.high) for one in found]
     values, low, high = np.array([row for row in rows if None not in row], dtype=np.float64).T

@@ -28,7 +28,7 @@ from embaudit.measures.languages.figures import (
     mean_cosine,
     nearest,
     same_pairs,
-    share_interval,
+    share_estimate,
     unknown_share,
 )
 from embaudit.measures.languages.findings import findings
@@ -41,6 +41,7 @@ from embaudit.measures.run import Run
 from embaudit.pages.svg import svg
 from embaudit.statistics.intervals import score_share
 from embaudit.steps.staging.stage import read_rows
+from embaudit.words.estimate import Estimate
 
 
 def units(n: int, d: int, seed: int = 0) -> np.ndarray:
@@ -129,7 +130,7 @@ def test_cosines_within_a_language_are_those_of_loops() -> None:
 def test_english_finds_itself_and_random_vectors_find_by_chance() -> None:
     english = units(40, 32)
     assert found(english @ english.T).tolist() == [1.0] * 40
-    assert share_interval(np.ones(40)) == pytest.approx((score_share(40, 40)[0], 1.0))
+    assert tuple(share_estimate(np.ones(40))) == pytest.approx((1.0, score_share(40, 40)[0], 1.0))
     shares = [found(units(40, 32, seed) @ english.T).mean() for seed in range(1, 200)]
     assert np.mean(shares) == pytest.approx(1 / 40, abs=0.005)
 
@@ -148,7 +149,7 @@ def test_equal_vectors_find_by_chance_and_a_turned_space_finds_nothing() -> None
 @settings(max_examples=20)
 @given(st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=10, max_size=60))
 def test_an_interval_holds_its_share_and_has_a_width(values: list[float]) -> None:
-    low, high = share_interval(np.array(values))
+    _, low, high = share_estimate(np.array(values))
     assert low is not None
     assert high is not None
     assert 0 <= low <= np.mean(values) <= high <= 1
@@ -156,7 +157,7 @@ def test_an_interval_holds_its_share_and_has_a_width(values: list[float]) -> Non
 
 
 def test_below_ten_sentences_there_is_no_interval() -> None:
-    assert share_interval(np.ones(9)) == (None, None)
+    assert share_estimate(np.ones(9)) == Estimate(1.0)
 
 
 def test_what_is_unknown_is_counted() -> None:
@@ -189,10 +190,11 @@ def test_languages_of_a_card(tmp_path: Path) -> None:
 
 
 def row(language: str, share: float | None = 1.0, **other: Any) -> dict[str, Any]:
-    ends = (None, None) if share is None else share_interval((np.arange(40) < round(40 * share)).astype(float))
+    found = Estimate() if share is None else share_estimate((np.arange(40) < round(40 * share)).astype(float))
     return {
         **{"language": language, "name": NAMES[language], "declared": None, "sentences": 40},
-        **{"found": share, "found_low": ends[0], "found_high": ends[1], "chance": 0.025, "words_found": 0.2},
+        **found.columns("found"),
+        **{"chance": 0.025, "words_found": 0.2},
         **{
             "unknown": 0.0,
             "same_ids": 0,

@@ -32,18 +32,18 @@ def test_shares_are_of_the_bins_that_both_have() -> None:
     )
     assert found["natural"].rise == pytest.approx(0.4)
     assert (found["natural"].first_length, found["natural"].last_length) == (5, 25)
-    assert found["truncation"].of_natural.share == pytest.approx(0.1 / 0.3)
-    assert found["windows"].of_natural.share == pytest.approx(1.0)
-    assert found["windows"].of_truncation.share == pytest.approx(0.4 / 0.2)
-    assert found["natural"].of_natural.share is None
-    assert found["truncation"].of_truncation.share is None
+    assert found["truncation"].of_natural.value == pytest.approx(0.1 / 0.3)
+    assert found["windows"].of_natural.value == pytest.approx(1.0)
+    assert found["windows"].of_truncation.value == pytest.approx(0.4 / 0.2)
+    assert found["natural"].of_natural.value is None
+    assert found["truncation"].of_truncation.value is None
     assert found["input_embeddings"].rise is None
 
 
 def test_a_curve_that_does_not_rise_explains_and_is_explained_by_nothing() -> None:
     found = by_name([*curve("natural", 0.3, 0.3), *curve("truncation", 0.3, 0.2), *curve("windows", 0.1, 0.5)])
-    assert found["windows"].of_natural.share is None
-    assert found["windows"].of_truncation.share is None
+    assert found["windows"].of_natural.value is None
+    assert found["windows"].of_truncation.value is None
     assert found["truncation"].rise == pytest.approx(-0.1)
     assert by_name(curve("natural", 0.3))["natural"].rise is None
     assert by_name([])["natural"].rise is None
@@ -67,6 +67,6 @@ def test_the_interval_of_a_share_leaves_one_text_out_everywhere() -> None:
 
     without = np.array([share_of([np.delete(part, place, axis=0) for part in four]) for place in range(12)])
     half = 1.96 * np.sqrt(11 / 12 * np.sum((without - without.mean()) ** 2))
-    assert share.share == pytest.approx(share_of(four))
+    assert share.value == pytest.approx(share_of(four))
     assert share.low == pytest.approx(share_of(four) - half)
     assert share.high == pytest.approx(share_of(four) + half)

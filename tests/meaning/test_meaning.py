@@ -35,12 +35,12 @@ def test_shares_and_margins_are_counted(pairs: list[tuple[float, float]]) -> Non
     rewording, contrast = np.array(pairs).T
     found = told(rewording, contrast)
     share, margin = counted(pairs)
-    assert found.nearer == pytest.approx(share)
-    assert found.margin == pytest.approx(margin, abs=1e-12)
-    low, high = found.nearer_ends
+    assert found.nearer.value == pytest.approx(share)
+    assert found.margin.value == pytest.approx(margin, abs=1e-12)
+    nearer, low, high = found.nearer
     assert low is not None
     assert high is not None
-    assert 0 <= low <= found.nearer <= high <= 1
+    assert 0 <= low <= nearer <= high <= 1
     assert high > low, "a share of a sample is never certain"
 
 
@@ -49,8 +49,8 @@ def test_shares_and_margins_are_counted(pairs: list[tuple[float, float]]) -> Non
 def test_exchanging_the_two_turns_the_share_round(pairs: list[tuple[float, float]]) -> None:
     rewording, contrast = np.array(pairs).T
     one, other = told(rewording, contrast), told(contrast, rewording)
-    assert one.nearer + other.nearer == pytest.approx(1)
-    assert one.margin == pytest.approx(-other.margin, abs=1e-12)
+    assert one.nearer.known + other.nearer.known == pytest.approx(1)
+    assert one.margin.value == pytest.approx(-other.margin.known, abs=1e-12)
 
 
 # ---- the sentences ----
@@ -83,7 +83,7 @@ def test_random_vectors_are_right_by_chance() -> None:
     vectors = [generator.normal(size=(4_000, 20)) for _ in range(3)]
     units = [rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in vectors]
     found = told((units[0] * units[1]).sum(axis=1), (units[0] * units[2]).sum(axis=1))
-    low, high = found.nearer_ends
+    _, low, high = found.nearer
     assert low is not None
     assert high is not None
     assert low <= 0.5 <= high
@@ -94,8 +94,7 @@ def test_random_vectors_are_right_by_chance() -> None:
 
 def row(contrast: str, nearer: float, rewording: str = "close") -> dict[str, Any]:
     found = told(*np.array([[1, 0]] * round(46 * nearer) + [[0, 1]] * (46 - round(46 * nearer))).T)
-    ends = dict(zip(("nearer_low", "nearer_high"), found.nearer_ends, strict=True))
-    return {"contrast": contrast, "rewording": rewording, "triples": 46, "nearer": found.nearer, **ends}
+    return {"contrast": contrast, "rewording": rewording, "triples": 46, **found.nearer.columns("nearer")}
 
 
 @pytest.mark.parametrize(

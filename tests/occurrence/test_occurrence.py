@@ -139,7 +139,7 @@ def test_movements_are_those_of_single_cosines(tiny: Any, one_thread: None) -> N
     columns = found[ALL].columns()
     excess = np.array(moved) - np.array(ordinary)
     assert [columns[f"excess{end}"] for end in ("", "_low", "_high")] == pytest.approx(
-        mean_with_interval(excess), abs=1e-5
+        list(mean_with_interval(excess)), abs=1e-5
     )
     assert (found[7].columns()["moved_low"], found[9].columns()["moved"]) == (None, None)
     assert found[9].columns()["removal_texts"] == 0

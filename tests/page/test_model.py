@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from embaudit.declared.document import Column, Estimate, Page, Section, Table, Value
+from embaudit.declared.document import Column, Page, Section, Table, Value
 from embaudit.declared.finding import Finding
 from embaudit.measures.tempscale.page import section as temperature_section
 from embaudit.pages.audit import audit_page
 from embaudit.pages.general import gate_section, identity, stored_verdict
 from embaudit.pages.terminal import print_page, print_part, print_section, print_table
+from embaudit.words.estimate import Estimate
 
 
 @pytest.mark.parametrize(
@@ -165,3 +166,21 @@ def test_markup_and_control_codes_are_text_in_a_terminal(capsys: pytest.CaptureF
     printed = capsys.readouterr().out
     assert "\x1b" not in printed
     assert printed.count(shown) == 12
+
+
+def test_a_table_of_rows_has_a_column_for_each_name() -> None:
+    rows = [
+        {"way": "best", "gain": 0.1, "gain_low": 0.05, "gain_high": 0.15, "change": 0.2, "low": 0.1, "high": 0.3},
+        {"way": "other", "gain": None, "gain_low": None, "gain_high": None, "change": 0.2, "low": None, "high": None},
+    ]
+    columns = {
+        "way": Column("searched", words={"best": "best piece"}),
+        "gain": Column("gain [95 %]", "+.2f", "+.2f"),
+        "change": Column("change [95 %]", ".1f", ".1f", ends=("low", "high")),
+    }
+    table = Table.of(columns, rows, "Ways", brief=1)
+    shown = [[column.text(cell) for column, cell in zip(table.columns, row, strict=True)] for row in table.rows]
+    assert shown == [["best piece", "+0.10 [+0.05, +0.15]", "0.2 [0.1, 0.3]"], ["other", "", "0.2"]]
+    assert (table.title, table.brief) == ("Ways", 1)
+    bare = Table.of({"gain": Column("gain", "+.2f", "")}, rows)
+    assert bare.rows == [[0.1], [None]], "without bounds a figure stands alone"

@@ -8,10 +8,11 @@ from contextlib import redirect_stdout
 
 import pytest
 
-from embaudit.declared.document import Column, Estimate, Page, Section, Table
+from embaudit.declared.document import Column, Page, Section, Table
 from embaudit.pages.html import render as as_html
 from embaudit.pages.markdown import render as as_markdown
 from embaudit.pages.terminal import print_page
+from embaudit.words.estimate import Estimate
 
 COLUMNS = (Column("first"), Column("hollow", ".2f"), Column("dashed"), Column("last", ","))
 ROWS = [("a", None, "–", 1), ("b", Estimate(None), "", None)]

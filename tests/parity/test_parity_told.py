@@ -10,7 +10,6 @@ from changed_vectors import CHANGES, NO_INSIDE, Changed
 from told_in_full import assert_told
 
 from embaudit.checkpoint import Checkpoint
-from embaudit.corpora.downstream.paired import PairedEstimate
 from embaudit.embedders.checkpoint import CheckpointFunction
 from embaudit.measures.quality.material import Material
 from embaudit.questions.parity.asking import AGAIN, BatchingCheck
@@ -18,6 +17,7 @@ from embaudit.questions.parity.compare import KindDifference
 from embaudit.questions.parity.corpora import CorpusDifference
 from embaudit.questions.parity.findings import findings_of
 from embaudit.questions.parity.parity import ParityReport, compare_with
+from embaudit.words.estimate import Estimate
 
 D = 32
 
@@ -30,15 +30,13 @@ def kind(name: str, distances: list[float], failures: dict[int, str] | None = No
     )
 
 
-NONE = PairedEstimate(None)
+NONE = Estimate(None)
 NAN = float("nan")
 SAME = (kind("plain", [0.0, 1e-9]), kind("accents", [1e-9]))
 FAR = (kind("plain", [0.0, 1e-9]), kind("accents", [0.4]))
 ALL_FAR = (kind("plain", [0.5, 0.3]), kind("accents", [0.4]))
 NOTHING = (kind("plain", [NAN, NAN]), kind("accents", [NAN]))
-CORPUS = CorpusDifference(
-    "pairs of x", 10, 0.1, 0.9, None, {}, "Spearman's ρ", PairedEstimate(0.5), PairedEstimate(0.1)
-)
+CORPUS = CorpusDifference("pairs of x", 10, 0.1, 0.9, None, {}, "Spearman's ρ", Estimate(0.5), Estimate(0.1))
 BARE = CorpusDifference("pairs of x", 2, None, None, None, {}, "Spearman's ρ", NONE, NONE)
 
 # The kinds, both dimensions, how it was asked otherwise, and on what both were tried.

@@ -23,6 +23,7 @@ from embaudit.measures.position.depths import Duel, Gains, draw_duels, is_lost
 from embaudit.measures.position.page import section
 from embaudit.measures.position.settings import DEPTHS, PositionSettings
 from embaudit.measures.quality.material import Collection
+from embaudit.words.estimate import Estimate
 
 WORDS = 400
 Model = Callable[[Sequence[int]], np.ndarray]
@@ -150,24 +151,26 @@ def test_gains_are_those_of_a_loop(count: int, seed: int) -> None:
     slow, earlier = (
         [float(one[a][a] - one[a][1 - a]) for one in values for a in (0, 1)] for values in (similarities, start)
     )
-    assert gain.value == pytest.approx(sum(slow) / len(slow))
+    assert gain.mean.known == pytest.approx(sum(slow) / len(slow))
     assert gain.score == pytest.approx(sum(float(one[a][a]) for one in similarities for a in (0, 1)) / len(slow))
-    assert gain.change(before)[0] == pytest.approx(sum(a - b for a, b in zip(slow, earlier, strict=True)) / len(slow))
-    assert gain.won[0] == pytest.approx(sum(one > 0 for one in slow) / len(slow))
+    assert gain.change(before).value == pytest.approx(
+        sum(a - b for a, b in zip(slow, earlier, strict=True)) / len(slow)
+    )
+    assert gain.won.value == pytest.approx(sum(one > 0 for one in slow) / len(slow))
     if count < 10:
-        assert gain.interval == gain.change(before)[1] == (None, None)
+        assert gain.mean.low is gain.change(before).low is None
     else:
-        low, high = gain.interval
+        value, low, high = gain.mean
         assert low is not None
         assert high is not None
-        assert low < gain.value < high
-        assert gain.kept(before) == pytest.approx(gain.value / before.value)
-    assert (gain.won[1] == (None, None)) == (2 * count < 10)
+        assert low < value < high
+        assert gain.kept(before) == pytest.approx(gain.mean.known / before.mean.known)
+    assert (gain.won.low is None) == (2 * count < 10)
 
 
 def test_ties_are_half_won_and_have_no_interval_of_the_gain() -> None:
     tie = Gains.of(np.ones((12, 2, 2)))
-    assert (tie.value, tie.interval, tie.won[0]) == (0.0, (None, None), 0.5)
+    assert (tie.mean, tie.won.value) == (Estimate(0.0), 0.5)
     assert tie.kept(tie) is None
 
 
@@ -190,23 +193,23 @@ def bag(dimension: int = 32) -> Model:
 
 def test_a_mean_of_input_embeddings_knows_no_place() -> None:
     found = gains_of(duels_of(12), bag())
-    assert found["0"].value > 0.2
+    assert found["0"].mean.known > 0.2
     for one in found.values():
-        assert one.value == pytest.approx(found["0"].value, abs=1e-12)
-        assert one.change(found["0"]) == (0.0, (None, None))
+        assert one.mean.known == pytest.approx(found["0"].mean.known, abs=1e-12)
+        assert one.change(found["0"]) == Estimate(0.0)
         assert one.kept(found["0"]) == pytest.approx(1.0)
-        assert one.won[0] > 0.9
+        assert one.won.known > 0.9
 
 
 def test_a_model_that_reads_only_the_beginning_loses_the_end() -> None:
     read = bag()
     found = gains_of(duels_of(12), lambda ids: read(ids[:20]))
-    assert found["0"].value > 0.4
+    assert found["0"].mean.known > 0.4
     # A quarter of 50 tokens is before the evidence: 8 of its 10 tokens are among the first 20.
-    assert 0 < found["1/4"].value < found["0"].value
+    assert 0 < found["1/4"].mean.known < found["0"].mean.known
     for depth in ("1/2", "3/4", "1"):
-        assert (found[depth].value, found[depth].won[0]) == (0.0, 0.5)
-        change, (_, high) = found[depth].change(found["0"])
+        assert (found[depth].mean.known, found[depth].won.value) == (0.0, 0.5)
+        change, _, high = found[depth].change(found["0"])
         assert high is not None
         assert change < high < 0
 
@@ -215,12 +218,12 @@ def test_random_vectors_win_half() -> None:
     generator = np.random.default_rng(3)
     found = gains_of(duels_of(30), lambda ids: generator.normal(size=64))
     for one in found.values():
-        low, high = one.won[1]
+        _, low, high = one.won
         assert low is not None
         assert high is not None
         assert low < 0.5 < high
-        assert abs(one.value) < 0.1
-        assert (one.interval[0] or -1) < 0.02
+        assert abs(one.mean.known) < 0.1
+        assert (one.mean.low or -1) < 0.02
 
 
 # ---- findings ----

@@ -18,11 +18,11 @@ import embaudit
 from embaudit.declared.chart import Chart
 from embaudit.questions.search.curve import TriedSetting, least_change
 from embaudit.questions.search.page import search_page
-from embaudit.questions.search.recall import MeanShare
 from embaudit.questions.search.report import SearchReport, look_at_search
 from embaudit.stores.opened import open_store
 from embaudit.stores.search import Hits, StoreSearch
 from embaudit.words.errors import CorpusError
+from embaudit.words.estimate import Estimate
 from tests.commands import run_here
 from tests.planted_indexes import INNER, L2, built, clustered, graph, on_the_ground, without_links_to, written
 
@@ -133,7 +133,7 @@ def test_its_chart_has_every_setting_with_its_interval_and_the_present_one(tmp_p
 
 def test_of_one_dial_the_least_that_is_enough_is_advised_however_long_it_took() -> None:
     def tried(recall: float, times: float, **changed: int) -> TriedSetting:
-        return TriedSetting({"nprobe": 1, "k_factor": 1, **changed}, changed, MeanShare(recall, recall, recall), times)
+        return TriedSetting({"nprobe": 1, "k_factor": 1, **changed}, changed, Estimate(recall, recall, recall), times)
 
     present, wide, wider = tried(0.5, 1.0), tried(0.96, 1.2, nprobe=4), tried(1.0, 1.1, nprobe=8)
     finer = tried(0.95, 1.15, k_factor=4)

@@ -14,11 +14,11 @@ from told_in_full import assert_told
 
 from embaudit.questions.search.curve import TriedSetting
 from embaudit.questions.search.findings import search_findings
-from embaudit.questions.search.recall import MeanShare
 from embaudit.questions.search.report import SearchReport, look_at_search
 from embaudit.stores.opened import open_store
 from embaudit.stores.search import Hits
 from embaudit.words.errors import CorpusError
+from embaudit.words.estimate import Estimate
 from embaudit.words.sentences import within
 from tests.planted_indexes import L2, built, clustered, graph, written
 
@@ -84,7 +84,7 @@ def poor(tmp_path_factory: pytest.TempPathFactory) -> SearchReport:
 
 
 FAILED = (("other settings", CorpusError("The server did not answer.", next_step="Start it.")),)
-NONE_TOLD = MeanShare(1.0)
+NONE_TOLD = Estimate(1.0)
 
 
 def without_search(report: SearchReport) -> SearchReport:
@@ -118,7 +118,7 @@ STATES: dict[str, tuple[Callable[[SearchReport], SearchReport], tuple[tuple[str,
     "other settings failed": (lambda one: replace(one, tried=()), FAILED, False),
     "one setting was tried": (lambda one: replace(one, tried=one.tried[:1]), (), False),
     "no setting is enough": (
-        lambda one: replace(one, tried=tuple(replace(some, recall=MeanShare(0.2)) for some in one.tried)),
+        lambda one: replace(one, tried=tuple(replace(some, recall=Estimate(0.2)) for some in one.tried)),
         (),
         False,
     ),
@@ -175,7 +175,7 @@ STATES: dict[str, tuple[Callable[[SearchReport], SearchReport], tuple[tuple[str,
         (),
         True,
     ),
-    "codes": (lambda one: replace(one, codes=MeanShare(0.5), function="f"), (), False),
+    "codes": (lambda one: replace(one, codes=Estimate(0.5), function="f"), (), False),
 }
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from embaudit.corpora.downstream.paired import PairedEstimate
 from embaudit.questions.switch.resampled import in_two_roles
 from embaudit.questions.switch.search import first_ten, shared
 from embaudit.statistics.intervals import NORMAL
+from embaudit.words.estimate import Estimate
 
 
 @pytest.mark.parametrize(("texts", "dimension", "noise"), [(120, 6, 0.4), (200, 30, 0.4)])
@@ -20,7 +20,7 @@ def test_it_is_about_as_wide_as_draws_differ(texts: int, dimension: int, noise: 
         new = old + noise * generator.normal(size=old.shape)
         overlaps = shared(*(first_ten(rows @ rows.T, can) for rows in (old, new)))
         mean, half = overlaps.mean(), NORMAL * overlaps.std(ddof=1) / np.sqrt(texts)
-        found = in_two_roles(PairedEstimate(mean, mean - half, mean + half))
+        found = in_two_roles(Estimate(mean, mean - half, mean + half))
         assert found.high is not None
         values.append(mean)
         errors.append((found.high - mean) / NORMAL)
@@ -32,5 +32,5 @@ def test_it_is_about_as_wide_as_draws_differ(texts: int, dimension: int, noise: 
 
 
 def test_it_stays_a_share() -> None:
-    assert in_two_roles(PairedEstimate(0.99, 0.98, 1.0)).high == 1.0
-    assert in_two_roles(PairedEstimate(0.5)).low is None
+    assert in_two_roles(Estimate(0.99, 0.98, 1.0)).high == 1.0
+    assert in_two_roles(Estimate(0.5)).low is None

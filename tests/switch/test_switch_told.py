@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from told_in_full import assert_told
 
-from embaudit.corpora.downstream.paired import PairedEstimate
 from embaudit.measures.quality.golden import GoldenChange, GoldenChanges
 from embaudit.questions.switch import findings as say
 from embaudit.questions.switch.encode import Cost
@@ -20,6 +19,8 @@ from embaudit.questions.switch.switch import SwitchReport, switch_vectors
 
 sys.path.append(str(Path(__file__).resolve().parent))
 from test_switch_verdicts import ASKED, CASES, KNOWN, NEAR, RELEVANT, TURN, pairs_of, reported, unlike
+
+from embaudit.words.estimate import Estimate
 
 
 def searched(change, documents: int, queries: int, relevant: tuple[dict[int, float], ...] = ()) -> SwitchReport:  # type: ignore[no-untyped-def]
@@ -68,12 +69,12 @@ def rebuild() -> SwitchReport:
     return reported(unlike)
 
 
-COST = Cost(1_000_000, PairedEstimate(5.0, 4.0, 6.0), 1_000.0, 12.0, "cpu", (10, 10_000), 100)
+COST = Cost(1_000_000, Estimate(5.0, 4.0, 6.0), 1_000.0, 12.0, "cpu", (10, 10_000), 100)
 RANKS = tuple(
     GoldenChange(f"query {place}", f"answer {place}", old, new)
     for place, (old, new) in enumerate([(1, 40), (40, 1), (1, 1)])
 )
-NONE = PairedEstimate(None)
+NONE = Estimate(None)
 STATES: dict[str, Callable[[SwitchReport], SwitchReport]] = {
     "no searches": lambda one: replace(one, searches=()),
     "no cut-offs": lambda one: replace(one, cut_offs=(), scales=()),
@@ -83,7 +84,7 @@ STATES: dict[str, Callable[[SwitchReport], SwitchReport]] = {
         one, searches=tuple(replace(some, read=(), read_texts=()) for some in one.searches)
     ),
     "scores without an interval": lambda one: replace(
-        one, quality=tuple(replace(some, change=PairedEstimate(0.0)) for some in one.quality)
+        one, quality=tuple(replace(some, change=Estimate(0.0)) for some in one.quality)
     ),
     "ids": lambda one: replace(one, old_id="abc", new_id="def"),
     "two golden files": lambda one: replace(one, golden=(GoldenChanges("one", RANKS), GoldenChanges("two", RANKS))),
@@ -97,7 +98,7 @@ STATES: dict[str, Callable[[SwitchReport], SwitchReport]] = {
         ),
     ),
     "a cost": lambda one: replace(one, cost=COST),
-    "a cost without an interval": lambda one: replace(one, cost=replace(COST, seconds=PairedEstimate(0.4))),
+    "a cost without an interval": lambda one: replace(one, cost=replace(COST, seconds=Estimate(0.4))),
     "one row of one word": lambda one: replace(
         one, cost=replace(COST, rows=1, tokens=1.0, tokens_per_second=1.0, counted_in="words")
     ),

@@ -7,21 +7,12 @@ interval is the estimate ± 1.96 standard deviations over the resamples (Efron a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from embaudit.corpora.downstream.task import Scored
 from embaudit.statistics.intervals import MIN_UNITS, NORMAL, resample_clusters
-
-
-@dataclass(frozen=True)
-class PairedEstimate:
-    """A number with its 95 % interval; no interval below ten units, or if all resamples agree."""
-
-    value: float | None
-    low: float | None = None
-    high: float | None = None
+from embaudit.words.estimate import Estimate
 
 
 class PairedScores:
@@ -44,15 +35,15 @@ class PairedScores:
         """The mean of the arms' scores; None if one is undefined."""
         return _defined(self._scores[list(arms)].mean())
 
-    def difference(self, of: Sequence[int], to: Sequence[int]) -> PairedEstimate:
-        """Mean score of the arms ``of`` − mean score of the arms ``to``."""
+    def difference(self, of: Sequence[int], to: Sequence[int]) -> Estimate:
+        """Mean score of the arms ``of`` − of ``to``; no interval below ten units, or if all resamples agree."""
         value = self._scores[list(of)].mean() - self._scores[list(to)].mean()
         resampled = self._resampled[:, list(of)].mean(axis=1) - self._resampled[:, list(to)].mean(axis=1)
         defined = resampled[np.isfinite(resampled)]
         half = NORMAL * defined.std(ddof=1) if len(defined) > 1 else 0.0
         if not np.isfinite(value) or half == 0:
-            return PairedEstimate(_defined(value))
-        return PairedEstimate(float(value), float(value - half), float(value + half))
+            return Estimate(_defined(value))
+        return Estimate.around(float(value), float(half))
 
 
 def _scores(task: Scored, outcomes: Sequence[np.ndarray], chosen: np.ndarray) -> np.ndarray:

@@ -16,13 +16,13 @@ from __future__ import annotations
 import numpy as np
 import scipy
 
-from embaudit.corpora.downstream.paired import PairedEstimate
 from embaudit.statistics.intervals import CONFIDENCE, MIN_UNITS, Interval, exact_share
+from embaudit.words.estimate import Estimate
 
 
 def transferred(
     first: np.ndarray, second: np.ndarray, units: np.ndarray, cut_off: float, ends: Interval | None = None
-) -> PairedEstimate:
+) -> Estimate:
     """The cut-off on the second scale that lets the same share through.
 
     No value if the cut-off lets all pairs or none through; no interval below ten units.
@@ -35,22 +35,22 @@ def transferred(
     """
     n, passing = len(first), int((first > cut_off).sum())
     if not 0 < passing < n:
-        return PairedEstimate(None)
+        return Estimate(None)
     x, y = np.sort(first), np.sort(second)
     # The same way between the two values around it: the cut-off itself, if both scales are the same.
     rank = n - passing
     between = (cut_off - x[rank - 1]) / (x[rank] - x[rank - 1])
     value = float(y[rank - 1] + between * (y[rank] - y[rank - 1]))
     if len(np.unique(units)) < MIN_UNITS:
-        return PairedEstimate(value)
+        return Estimate(value)
     steps = np.flatnonzero(_is_possible(*_changing(first, second, units, cut_off)))
     # Of the n + 1 numbers of pairs that may fail at the new cut-off, those from steps[0] to steps[-1].
     low, high = int(steps[0]), int(steps[-1])
     least = float(y[low - 1]) if low else None if ends is None else ends[0]
     most = float(y[high]) if high < n else None if ends is None else ends[1]
     if least is None or most is None or least >= most:
-        return PairedEstimate(value)
-    return PairedEstimate(value, min(least, value), max(most, value))
+        return Estimate(value)
+    return Estimate.reaching(value, (least, most))
 
 
 def lets_other_share_through(first: np.ndarray, second: np.ndarray, units: np.ndarray, cut_off: float) -> bool:
@@ -82,18 +82,17 @@ def _is_possible(more: np.ndarray, fewer: np.ndarray) -> np.ndarray:
     return np.asarray((2 * mid_p > 1 - CONFIDENCE) | (more == fewer))
 
 
-def share_of(is_so: np.ndarray, units: np.ndarray) -> PairedEstimate:
+def share_of(is_so: np.ndarray, units: np.ndarray) -> Estimate:
     """The share of (n,) pairs, with an exact interval for as many trials as there are units; none below ten units.
 
     Exact, because the shares are often 0 or nearly, where resamples are all alike.
     """
     if not len(is_so):
-        return PairedEstimate(None)
+        return Estimate(None)
     share, trials = float(is_so.mean()), len(np.unique(units))
     if trials < MIN_UNITS:
-        return PairedEstimate(share)
-    low, high = exact_share(round(share * trials), trials)
-    return PairedEstimate(share, min(low, share), max(high, share))
+        return Estimate(share)
+    return Estimate.reaching(share, exact_share(round(share * trials), trials))
 
 
 def best_f1(matching: np.ndarray, unrelated: np.ndarray) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from embaudit.declared.document import Column, Estimate, Part, Section, Table
+from embaudit.declared.document import Column, Part, Section, Table
 
 # Queries for the section's data, by name, for one audit.
 FACTS = {
@@ -14,13 +14,16 @@ FACTS = {
     "attractor_summary": "SELECT * FROM attractor_summary WHERE audit_id = ? ORDER BY data_set",
 }
 KINDS = {
+    **{"kind": Column("texts without content"), "texts": Column("texts", ",")},
     "met": Column("among the ten best [95 %]", ".0%", ".0%", is_bar=True),
     "chance": Column("at random", ".0%"),
     "words_met": Column("by TF-IDF", ".0%"),
     "above": Column("above all relevant [95 %]", ".0%", ".0%"),
     "words_above": Column("above all, by TF-IDF", ".0%"),
+    "worst_text": Column("worst of them", is_prose=True, is_detail=True),
 }
 HUBS = {
+    "text": Column("document", is_prose=True),
     "occurrences": Column("occurrences", ","),
     "words_occurrences": Column("by TF-IDF", ","),
     "met": Column("of the queries", ".0%"),
@@ -40,17 +43,9 @@ def section(facts: dict[str, Any]) -> Section | None:
 
 def _parts(facts: dict[str, Any]) -> Iterator[Part]:
     first = facts["attractors"][0]
-    yield Table(
-        [
-            Column("texts without content"),
-            Column("texts", ","),
-            *KINDS.values(),
-            Column("worst of them", is_prose=True, is_detail=True),
-        ],
-        [
-            [row["kind"], row["texts"], *(_cell(row, name) for name in KINDS), _short(row["worst_text"])]
-            for row in facts["attractors"]
-        ],
+    yield Table.of(
+        KINDS,
+        [{**row, "worst_text": _short(row["worst_text"])} for row in facts["attractors"]],
         f"Queries of {first['data_set']} that meet texts without content",
         headline=HUBS_SHOWN,
         more="embaudit query attractors",
@@ -61,17 +56,13 @@ def _parts(facts: dict[str, Any]) -> Iterator[Part]:
         if row["skew"] is not None:
             yield f"Skewness of the documents' occurrences: {row['skew']:.2f}{f'; {beside}' if beside else ''}."
     if facts["attractor_hubs"]:
-        yield Table(
-            [Column("document", is_prose=True), *HUBS.values()],
-            [[_short(row["text"]), *(row[name] for name in HUBS)] for row in facts["attractor_hubs"]],
+        yield Table.of(
+            HUBS,
+            [{**row, "text": _short(row["text"])} for row in facts["attractor_hubs"]],
             "Documents that are among the ten nearest of most documents and queries",
             brief=HUBS_SHOWN,
             more="embaudit query hubs",
         )
-
-
-def _cell(row: Row, name: str) -> Estimate | float | None:
-    return Estimate(row[name], row[f"{name}_low"], row[f"{name}_high"]) if f"{name}_low" in row else row[name]
 
 
 def _short(text: str | None) -> str | None:

@@ -17,7 +17,8 @@ from embaudit.corpora.downstream.task import unit_rows
 from embaudit.measures.collection import RESAMPLES
 from embaudit.measures.geometry.figures import skewness, spectral_figures
 from embaudit.measures.quality.scores import ResampledScore
-from embaudit.statistics.intervals import MIN_UNITS, Ends, score_share, unit_weights
+from embaudit.statistics.intervals import MIN_UNITS, score_share, unit_weights
+from embaudit.words.estimate import Estimate
 
 SEED = 0
 # Draws of random vectors, each as many as there are documents: their skewness differs by a tenth or so.
@@ -100,7 +101,7 @@ def chance_of_meeting(documents: int, added: int) -> float:
     return 1 - comb(documents, drawn) / comb(documents + added, drawn)
 
 
-def share_with_interval(hits: np.ndarray) -> tuple[float, Ends]:
+def share_of(hits: np.ndarray) -> Estimate:
     """Share of the (q,) that is true, with Wilson's interval; none below ten."""
     trials, count = len(hits), int(hits.sum())
-    return count / trials, score_share(count, trials) if trials >= MIN_UNITS else (None, None)
+    return Estimate(count / trials, *(score_share(count, trials) if trials >= MIN_UNITS else ()))

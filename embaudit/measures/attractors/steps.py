@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from embaudit.measures.attractors.places import (
     is_above,
     places_taken,
     random_skew,
-    share_with_interval,
+    share_of,
     skew_of,
 )
 from embaudit.measures.attractors.settings import AttractorsSettings
@@ -144,9 +144,9 @@ def _kinds(searched: Searched, served: RankingOutcome, words: RankingOutcome | N
             "texts": len(texts),
             "queries": len(searched.queries),
             "occurrences": int(served.taken[kind].sum()),
-            **_share("met", np.any(served.taken[kind], axis=1)),
+            **share_of(np.any(served.taken[kind], axis=1)).columns("met"),
             "chance": chance_of_meeting(count, len(texts)),
-            **_share("above", np.any(served.above[kind], axis=1)),
+            **share_of(np.any(served.above[kind], axis=1)).columns("above"),
             "worst_text": _worst(texts, served.taken[kind], served.above[kind]),
             "words_met": None if words is None else float(words.taken[kind].any(axis=1).mean()),
             "words_above": None if words is None else float(words.above[kind].any(axis=1).mean()),
@@ -188,21 +188,16 @@ def _summary(searched: Searched, served: RankingOutcome, words: RankingOutcome |
         "texts": len(TEXTS),
         **dict.fromkeys(("skew", "skew_low", "skew_high", "words_skew", "random_skew")),
         **dict.fromkeys(("top_share", "top_share_low", "top_share_high", "words_top_share")),
-        **_share("clean", served.is_clean),
+        **share_of(served.is_clean).columns("clean"),
         "words_clean": None if words is None else float(words.is_clean.mean()),
     }
     skew = skew_of(served.ranking, len(documents))
     if skew is not None:
-        row |= dict(zip(("skew", "skew_low", "skew_high"), astuple(skew.estimate()), strict=True))
-        row |= {"random_skew": random_skew(documents, len(queries)), **_share("top_share", served.has_first)}
+        row |= {**skew.estimate().columns("skew"), "random_skew": random_skew(documents, len(queries))}
+        row |= share_of(served.has_first).columns("top_share")
         if words is not None:
             row |= {"words_skew": skewness(words.counts), "words_top_share": float(words.has_first.mean())}
     return row
-
-
-def _share(name: str, hits: np.ndarray) -> Row:
-    value, (low, high) = share_with_interval(hits)
-    return {name: value, f"{name}_low": low, f"{name}_high": high}
 
 
 def measure(run: Run) -> list[Staged]:

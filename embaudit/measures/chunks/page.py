@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from embaudit.declared.chart import Axis, Chart, Layer, Mark, Panel, Tone, interval
-from embaudit.declared.document import Column, Estimate, Part, Section, Table
+from embaudit.declared.document import Column, Part, Section, Table
 
 # Queries for the section's data, by name, for one audit.
 ORDER = "CASE way WHEN 'whole' THEN 0 WHEN 'best' THEN 1 ELSE 2 END, size"
@@ -18,12 +18,14 @@ FACTS = {
 WAYS = {"whole": "whole", "best": "best piece", "mean": "mean of pieces"}
 WORDS = "BM25, best piece"
 TONES: dict[str, Tone] = {"best piece": "one", "mean of pieces": "two", WORDS: "soft"}
-SCORES = (
-    Column("tokens", ",d"),
-    Column("nDCG@10 [95 %]", ".3f", ".3f", is_bar=True),
-    Column("gain [95 %]", "+.3f", "+.3f"),
-    Column("BM25", ".3f"),
-)
+SEARCHED = {"way": Column("searched", words=WAYS), "size": Column("tokens", ",d")}
+SCORES = {
+    "score": Column("nDCG@10 [95 %]", ".3f", ".3f", is_bar=True),
+    "gain": Column("gain [95 %]", "+.3f", "+.3f"),
+    "words_score": Column("BM25", ".3f"),
+}
+WHOLES_AND_PIECES = {**SEARCHED, "pieces": Column("pieces", ".1f"), **SCORES}
+BY_LENGTH = {"part": Column("of queries whose"), "queries": Column("queries", ",d"), **SEARCHED, **SCORES}
 
 
 def section(facts: dict[str, Any]) -> Section | None:
@@ -44,28 +46,17 @@ def _parts(facts: dict[str, Any]) -> Iterator[Part]:
             f"{made}: {choice['tokens']:,.0f} tokens on average; {choice['truncated']:,} are longer than the "
             f"{choice['length_limit']:,} that are read.{unwritten}"
         )
-    yield Table(
-        (Column("searched"), *SCORES[:1], Column("pieces", ".1f"), *SCORES[1:]),
-        [(WAYS[row["way"]], row["size"], row["pieces"], *_scores(row)) for row in facts["chunk"]],
-        "Documents found whole and in pieces",
-        more="embaudit query chunks",
+    yield Table.of(
+        WHOLES_AND_PIECES, facts["chunk"], "Documents found whole and in pieces", more="embaudit query chunks"
     )
     yield chart(facts["chunk"])
     if facts["chunk_length"]:
-        yield Table(
-            (Column("of queries whose"), Column("queries", ",d"), Column("searched"), *SCORES),
-            [
-                (f"{row['part']}", row["queries"], WAYS[row["way"]], row["size"], *_scores(row))
-                for row in facts["chunk_length"]
-            ],
+        yield Table.of(
+            BY_LENGTH,
+            facts["chunk_length"],
             "The same, by whether what is asked for is within the length limit",
             more="embaudit query chunks",
         )
-
-
-def _scores(row: dict[str, Any]) -> tuple[Estimate, Estimate, float | None]:
-    score, gain = (Estimate(row[name], row[f"{name}_low"], row[f"{name}_high"]) for name in ("score", "gain"))
-    return score, gain, row["words_score"]
 
 
 def chart(rows: list[dict[str, Any]]) -> Chart:

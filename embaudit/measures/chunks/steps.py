@@ -88,7 +88,7 @@ def searched_in_pieces(out: Outputs, spec: CheckpointSpec, collection: Staged, s
         "unwritten": sum(not is_written(ids, unknown) for ids in whole),
         **{"way": choice.way[0], "size": choice.way[1]},
         **{"choosing": choice.choosing, "reporting": choice.reporting, "whole": choice.whole},
-        **{"gain": choice.gain, "gain_low": choice.interval[0], "gain_high": choice.interval[1]},
+        **choice.gain.columns("gain"),
     }
     out.rows(ChunkChoiceRow, [summary])
 

@@ -11,7 +11,8 @@ import numpy as np
 from embaudit.corpora.downstream.split import in_report
 from embaudit.measures.collection import RESAMPLES
 from embaudit.measures.quality.material import Collection
-from embaudit.statistics.intervals import Ends, holding, mean_interval
+from embaudit.statistics.intervals import mean_interval
+from embaudit.words.estimate import Estimate
 
 WHOLE = "whole"
 # A way, and the most tokens of its pieces.
@@ -51,8 +52,7 @@ class ChosenWay:
     choosing: int
     reporting: int
     whole: float
-    gain: float
-    interval: Ends
+    gain: Estimate
 
 
 @dataclass(frozen=True)
@@ -75,14 +75,13 @@ class Ways:
         """Score and gain with their intervals, of the queries where (q,) is true."""
         chosen = np.ones(len(self.whole), dtype=bool) if queries is None else queries
         scores, gains = self.found[key][chosen], (self.found[key] - self.whole)[chosen]
-        (low, high), (gain_low, gain_high) = self._interval(scores, chosen), self._interval(gains, chosen)
         way, size = key
         return {
             # Limits differ by checkpoint, and whole documents are compared all the same.
             "searched": way if way == WHOLE else f"{way} {size}",
             **{"way": way, "size": size, "queries": int(chosen.sum())},
-            **{"score": float(scores.mean()), "score_low": low, "score_high": high},
-            **{"gain": float(gains.mean()), "gain_low": gain_low, "gain_high": gain_high},
+            **self._mean(scores, chosen).columns("score"),
+            **self._mean(gains, chosen).columns("gain"),
         }
 
     def choice(self, seed: int) -> ChosenWay | None:
@@ -98,10 +97,9 @@ class Ways:
             int((~report).sum()),
             int(report.sum()),
             float(self.whole[report].mean()),
-            float(gains.mean()),
-            self._interval(gains, report),
+            self._mean(gains, report),
         )
 
-    def _interval(self, values: np.ndarray, chosen: np.ndarray) -> Ends:
+    def _mean(self, values: np.ndarray, chosen: np.ndarray) -> Estimate:
         units = self.collection.units[chosen]
-        return holding(float(values.mean()), mean_interval(values, units, RESAMPLES, 0))
+        return Estimate.holding(float(values.mean()), mean_interval(values, units, RESAMPLES, 0))

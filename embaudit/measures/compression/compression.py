@@ -24,7 +24,8 @@ from embaudit.corpora.downstream.retrieval import overlaps
 from embaudit.measures.collection import RESAMPLES, Searched
 from embaudit.measures.compression.codes import cut, hamming, read_back, rescored
 from embaudit.measures.compression.tables import Way
-from embaudit.statistics.intervals import Ends, holding, mean_interval
+from embaudit.statistics.intervals import mean_interval
+from embaudit.words.estimate import Estimate
 
 SEED = 0
 DRAWS = 10
@@ -100,15 +101,9 @@ def similarities(searched: Searched, way: Way, kept: int) -> np.ndarray:
     return searched.similarities(queries, read_back(documents) if way in BITS else documents)
 
 
-def estimate(values: np.ndarray, units: np.ndarray) -> tuple[float, float | None, float | None]:
+def estimate(values: np.ndarray, units: np.ndarray) -> Estimate:
     """The mean of (q,) values with its interval over queries; queries that share a document are drawn together."""
-    mean = float(values.mean())
-    low, high = _ends(values, units, mean)
-    return mean, low, high
-
-
-def _ends(values: np.ndarray, units: np.ndarray, mean: float) -> Ends:
-    return holding(mean, mean_interval(values, units, RESAMPLES, SEED))
+    return Estimate.holding(float(values.mean()), mean_interval(values, units, RESAMPLES, SEED))
 
 
 def _random_dimensions(searched: Searched, whole: np.ndarray, kept: int) -> Control:

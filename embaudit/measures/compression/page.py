@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from embaudit.declared.chart import Axis, Chart, Layer, Mark, Panel, interval
-from embaudit.declared.document import Column, Estimate, Part, Section, Table
+from embaudit.declared.document import Column, Part, Section, Table
 
 # Queries for the section's data, by name, for one audit.
 FACTS = {"compression": "SELECT * FROM compression WHERE audit_id = ? ORDER BY bytes DESC, way"}
 COLUMNS = {
+    **{"way": Column("stored as"), "bytes": Column("bytes", ","), "of_float32": Column("of float32", ".0%")},
     "recall": Column("recall of its ten [95 %]", ".1%", ".1%", is_bar=True),
     "ndcg": Column("nDCG@10 [95 %]", ".3f", ".3f"),
     "ndcg_change": Column("change [95 %]", "+.3f", "+.3f"),
@@ -26,15 +27,9 @@ def section(facts: dict[str, Any]) -> Section | None:
 
 def _parts(rows: list[Mapping[str, Any]]) -> Iterator[Part]:
     first = rows[0]
-    yield Table(
-        [Column("stored as"), Column("bytes", ","), Column("of float32", ".0%"), *COLUMNS.values()],
-        [
-            [
-                *(row["way"], row["bytes"], row["of_float32"]),
-                *(Estimate(row[name], row[f"{name}_low"], row[f"{name}_high"]) for name in COLUMNS),
-            ]
-            for row in rows
-        ],
+    yield Table.of(
+        COLUMNS,
+        rows,
         f"{first['queries']:,} queries among {first['documents']:,} documents of {first['data_set']}, "
         f"{first['dimension']:,} dimensions",
         more=MORE,

@@ -17,6 +17,7 @@ from embaudit.measures.run import Run
 from embaudit.steps.results import CheckpointSpec, Staged, checkpoint_of
 from embaudit.steps.step import Outputs, step
 from embaudit.words.errors import NotMeasurable
+from embaudit.words.estimate import Estimate
 
 
 @step("compression", version=MEASURE_VERSION, tables=(CompressionRow,), name="compression")
@@ -73,8 +74,7 @@ def _columns(one: Compressed, whole: Compressed, searched: Searched) -> dict[str
         "random_spread": None if one.control is None else one.control.spread,
     }
     for name, own in values.items():
-        ends = (None, None, None) if own is None else estimate(own, searched.collection.units)
-        found |= dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
+        found |= (Estimate() if own is None else estimate(own, searched.collection.units)).columns(name)
     return found
 
 

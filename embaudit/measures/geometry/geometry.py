@@ -18,8 +18,9 @@ from embaudit.measures.geometry.figures import (
     shrinkage,
     smooth_figures,
 )
-from embaudit.measures.geometry.intervals import intervals_of
+from embaudit.measures.geometry.intervals import estimates_of
 from embaudit.measures.length.cosine import unit_vectors
+from embaudit.words.estimate import Estimate
 
 FIGURES = (
     *("mean_cosine", "isoscore", "effective_rank", "rankme", "uniformity"),
@@ -28,15 +29,6 @@ FIGURES = (
 )
 # Number of dimensions that are reported individually.
 TOP_DIMENSIONS = 10
-
-
-@dataclass(frozen=True)
-class GeometryFigure:
-    """One figure with its 95 % interval; None if undefined."""
-
-    value: float | None
-    low: float | None = None
-    high: float | None = None
 
 
 @dataclass(frozen=True)
@@ -70,7 +62,7 @@ class Geometry:
 
     texts: int
     dimension: int
-    figures: dict[str, GeometryFigure]
+    figures: dict[str, Estimate]
     shrinkage: float | None
     dimensions_for_half: int | None
     top: list[Dimension]
@@ -93,18 +85,18 @@ def measure_geometry(vectors: np.ndarray, neighbours: int, *, in_order: bool = F
     """
     N, d = vectors.shape
     if N < 2:
-        return Geometry(N, d, dict.fromkeys(FIGURES, GeometryFigure(None)), None, None, [])
+        return Geometry(N, d, dict.fromkeys(FIGURES, Estimate()), None, None, [])
     X, units = vectors.astype(np.float64), unit_vectors(vectors)
     cosines = pair_cosines(units)
     values = {**smooth_figures(X, units, cosines), **hub_figures(cosines, neighbours)}
-    intervals = intervals_of(values, X, units, cosines, neighbours, in_order=in_order)
+    estimates = estimates_of(values, X, units, cosines, neighbours, in_order=in_order)
     by_dimension = contributions(units)
     order = np.argsort(-by_dimension, kind="stable")
     centred = X - X.mean(axis=0)
     return Geometry(
         N,
         d,
-        {name: GeometryFigure(values[name], *intervals[name]) for name in FIGURES},
+        {name: estimates[name] for name in FIGURES},
         None if values["isoscore"] is None else shrinkage(centred, eigenvalues(centred)),
         _dimensions_for_half(by_dimension[order]),
         [_dimension(int(place), units, by_dimension) for place in order[:TOP_DIMENSIONS]],

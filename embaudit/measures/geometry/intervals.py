@@ -38,26 +38,24 @@ from embaudit.measures.geometry.figures import COMPONENTS, skewness, smooth_figu
 from embaudit.statistics.intervals import (
     MIN_UNITS,
     NORMAL,
-    Ends,
-    around,
     grouped_half_width,
     score_share,
     student_half_width,
 )
+from embaudit.words.estimate import Estimate
 
 GROUPS = 25
 FOLDS = 5
 PARTS, DEALS = 3, 25
 # Of so many times k nearest neighbours, k are left when a third of the texts is left out.
 NEIGHBOURS_KEPT = 5
-NONE: Ends = (None, None)
 Values = dict[str, float | None]
 
 
-def intervals_of(
+def estimates_of(
     values: Values, X: np.ndarray, units: np.ndarray, cosines: np.ndarray, k: int, *, in_order: bool
-) -> dict[str, Ends]:
-    """The interval of each figure; (None, None) for all of them below ten texts, and for undefined figures.
+) -> dict[str, Estimate]:
+    """Each figure with its interval; none for all of them below ten texts, and for undefined figures.
 
     Args:
         values: the figures of all texts.
@@ -66,7 +64,7 @@ def intervals_of(
     """
     N = len(X)
     if N < MIN_UNITS:
-        return dict.fromkeys(values, NONE)
+        return {name: Estimate(value) for name, value in values.items()}
     blocks = np.arange(N) * min(GROUPS, N) // N if in_order else np.arange(N)
     generator = np.random.default_rng(N)
     groups = list(_deal(blocks, GROUPS, generator))
@@ -76,7 +74,7 @@ def intervals_of(
         **{name: _jackknife(values[name], [one[name] for one in without], shares) for name in without[0]},
         **_of_variance_shares(values, X, blocks, list(_deal(blocks, FOLDS, generator))),
         "hubness_skewness": _of_hubness(values["hubness_skewness"], cosines, k, blocks, generator),
-        "anti_hubs": NONE if values["anti_hubs"] is None else score_share(round(values["anti_hubs"] * N), N),
+        "anti_hubs": _of_share(values["anti_hubs"], N),
     }
 
 
@@ -89,14 +87,20 @@ def _deal(blocks: np.ndarray, parts: int, generator: np.random.Generator) -> Ite
         yield of_block[blocks] != part
 
 
-def _jackknife(value: float | None, without: list[float | None], shares: np.ndarray) -> Ends:
+def _jackknife(value: float | None, without: list[float | None], shares: np.ndarray) -> Estimate:
     known = [one for one in without if one is not None]
     if value is None or len(known) < len(without):
-        return NONE
-    return around(value, grouped_half_width(value, np.array(known), shares))
+        return Estimate(value)
+    return Estimate.around(value, grouped_half_width(value, np.array(known), shares))
 
 
-def _of_variance_shares(values: Values, X: np.ndarray, blocks: np.ndarray, others: list[np.ndarray]) -> dict[str, Ends]:
+def _of_share(value: float | None, N: int) -> Estimate:
+    return Estimate() if value is None else Estimate(value, *score_share(round(value * N), N))
+
+
+def _of_variance_shares(
+    values: Values, X: np.ndarray, blocks: np.ndarray, others: list[np.ndarray]
+) -> dict[str, Estimate]:
     """Student's interval of the mean of the blocks' summed ψ, around each share."""
     within, squares = np.empty((len(X), len(COMPONENTS))), np.empty(len(X))
     for kept in others:
@@ -110,12 +114,12 @@ def _of_variance_shares(values: Values, X: np.ndarray, blocks: np.ndarray, other
         value = values[name]
         # So few directions have a variance that the share must be 1.
         if value is None or value > 1 - 1e-12:
-            found[name] = NONE
+            found[name] = Estimate(value)
             continue
         influence = (own - own.sum() / squares.sum() * squares) / squares.mean()
         sums = np.bincount(blocks, weights=influence)
         half = student_half_width(sums)
-        found[name] = around(value, None if half is None else half * len(sums) / len(X))
+        found[name] = Estimate.around(value, None if half is None else half * len(sums) / len(X))
     return found
 
 
@@ -131,20 +135,21 @@ def _first_directions(X: np.ndarray, most: int) -> np.ndarray:
 
 def _of_hubness(
     value: float | None, cosines: np.ndarray, k: int, blocks: np.ndarray, generator: np.random.Generator
-) -> Ends:
+) -> Estimate:
     """sinh(asinh θ ± 1.96·s/√(1 + θ²)), s² the mean of the jackknife's variance over deals."""
     if value is None:
-        return NONE
+        return Estimate()
     without = _skewness_without(cosines, k)
     variances = []
     for _ in range(DEALS):
         left = [without(kept) for kept in _deal(blocks, PARTS, generator)]
         known = [one for one in left if one is not None]
         if len(known) < len(left):
-            return NONE
+            return Estimate(value)
         variances.append((PARTS - 1) * np.var(known))
     half = NORMAL * float(np.sqrt(np.mean(variances) / (1 + value**2)))
-    return (float(np.sinh(np.arcsinh(value) - half)), float(np.sinh(np.arcsinh(value) + half))) if half > 0 else NONE
+    ends = (float(np.sinh(np.arcsinh(value) + side * half)) for side in (-1, 1)) if half > 0 else ()
+    return Estimate(value, *ends)
 
 
 def _skewness_without(cosines: np.ndarray, k: int) -> Callable[[np.ndarray], float | None]:

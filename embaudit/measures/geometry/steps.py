@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 
 from embaudit.corpora.draw import Draw
 from embaudit.measures.geometry import MEASURE_VERSION
-from embaudit.measures.geometry.geometry import Geometry, measure_geometry
+from embaudit.measures.geometry.geometry import measure_geometry
 from embaudit.measures.geometry.settings import GeometrySettings
 from embaudit.measures.geometry.tables import GeometryDimensionRow, GeometryRow
 from embaudit.measures.run import Run
@@ -14,6 +14,7 @@ from embaudit.steps.corpora import drawn_texts
 from embaudit.steps.progress import tracked
 from embaudit.steps.results import CheckpointSpec, Staged, StagedCorpus, encoder_of
 from embaudit.steps.step import Outputs, step
+from embaudit.words.estimate import all_columns
 
 
 @dataclass(frozen=True)
@@ -45,19 +46,11 @@ def corpus_geometry(out: Outputs, spec: CheckpointSpec, corpus: StagedCorpus, dr
         "shrinkage": geometry.shrinkage,
         "dimensions_for_half": geometry.dimensions_for_half,
         "neighbours": neighbours,
-        **_figure_columns(geometry),
+        **all_columns(geometry.figures),
     }
     out.rows(GeometryRow, [row], encodes=encoder.texts, detail=UndefinedFigures(geometry.undefined))
     ranked = enumerate(geometry.top, start=1)
     out.rows(GeometryDimensionRow, [{"corpus": corpus.name, "rank": rank, **asdict(one)} for rank, one in ranked])
-
-
-def _figure_columns(geometry: Geometry) -> dict[str, float | None]:
-    return {
-        f"{name}{end}": value
-        for name, figure in geometry.figures.items()
-        for end, value in (("", figure.value), ("_low", figure.low), ("_high", figure.high))
-    }
 
 
 def measure(run: Run) -> list[Staged]:

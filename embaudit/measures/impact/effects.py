@@ -15,9 +15,10 @@ from typing import Literal
 
 import numpy as np
 
-from embaudit.corpora.downstream.paired import PairedEstimate, PairedScores
+from embaudit.corpora.downstream.paired import PairedScores
 from embaudit.corpora.downstream.task import Scored
 from embaudit.measures.impact.arms import ORDINARY
+from embaudit.words.estimate import Estimate
 
 Share = Literal["half", "all"]
 # An arm of tokens, and the share of texts with copies.
@@ -33,8 +34,8 @@ class ArmEffect:
     """
 
     score: float | None
-    change: PairedEstimate
-    beyond: PairedEstimate | None = None
+    change: Estimate
+    beyond: Estimate | None = None
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from embaudit.declared.document import Column, Estimate, Part, Section, Table
+from embaudit.declared.document import Column, Part, Section, Table
 from embaudit.measures.impact.findings import data_name
 
 # Queries for the section's data, by name, for one audit.
@@ -42,14 +42,12 @@ ARMS = {
 }
 # The others say much the same about a ranking.
 SHOWN = ("ndcg_10", "v_measure", "accuracy", "spearman")
-DATA_SET_COLUMNS = (
-    *(Column("data set"), Column("pairs", ",d"), Column("tokens"), Column("in texts"), Column("score", ".3f")),
-    Column("change [95 %]", "+.3f", "+.3f"),
-)
-COLUMNS = (
-    *(Column("tokens"), Column("in texts"), Column("score", ".3f"), Column("change [95 %]", "+.3f", "+.3f")),
-    Column("compared with ordinary tokens [95 %]", "+.3f", "+.3f"),
-)
+SCORES = {
+    **{"arm": Column("tokens", words=ARMS), "poisoned": Column("in texts"), "score": Column("score", ".3f")},
+    "change": Column("change [95 %]", "+.3f", "+.3f"),
+}
+DATA_SET_COLUMNS = {"data_set": Column("data set"), "items": Column("pairs", ",d"), **SCORES}
+COLUMNS = {**SCORES, "beyond": Column("compared with ordinary tokens [95 %]", "+.3f", "+.3f")}
 
 
 def section(facts: dict[str, Any]) -> Section | None:
@@ -77,12 +75,9 @@ def _parts(facts: dict[str, Any]) -> Iterator[Part]:
 
 
 def _by_data_set(corpus: str, metric: str, rows: list[dict[str, Any]], count: int) -> Table:
-    return Table(
+    return Table.of(
         DATA_SET_COLUMNS,
-        [
-            (row["data_set"], row["items"], ARMS[row["arm"]], row["poisoned"], row["score"], _estimate(row, "change"))
-            for row in rows
-        ],
+        rows,
         f"{METRICS[metric]}, {corpus}: each of {count} data sets",
         # Clean scores come first.
         brief=count,
@@ -94,9 +89,9 @@ def _table(corpus: str, metric: str, rows: list[dict[str, Any]], data_sets: int)
     held = next(row for row in rows if row["poisoned"] == "all")
     copies = f"{held['copies']:.1f} copies per text on average"
     mean = f", mean of {data_sets} data sets" if data_sets else ""
-    return Table(
+    return Table.of(
         COLUMNS,
-        [_cells(row) for row in rows],
+        rows,
         f"{METRICS[metric]}, {corpus}{mean}: {held['items']:,} items, {held['texts']:,} texts, {copies}{_part(held)}",
         more="embaudit query impact",
     )
@@ -109,14 +104,3 @@ def _part(row: dict[str, Any]) -> str:
     used = row["texts"] if row["metric"] == "ndcg_10" else row["items"]
     name = data_name({"name": row["corpus"], "source": row["source"]})
     return f"; from {name}" + (f", {used:,} of {row['whole']:,}" if used < row["whole"] else "")
-
-
-def _cells(row: dict[str, Any]) -> tuple[Any, ...]:
-    return (
-        *(ARMS[row["arm"]], row["poisoned"], row["score"]),
-        *(_estimate(row, "change"), _estimate(row, "beyond")),
-    )
-
-
-def _estimate(row: dict[str, Any], name: str) -> Estimate:
-    return Estimate(row[name], row[f"{name}_low"], row[f"{name}_high"])

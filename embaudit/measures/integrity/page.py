@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from embaudit.declared.document import Column, Section, Table
-from embaudit.declared.finding import Level
 
 # Queries for the section's data, by name, for one audit.
 FACTS = {
@@ -15,18 +14,16 @@ FACTS = {
         "AS files FROM weight WHERE audit_id = ? GROUP BY ALL ORDER BY tensors DESC, status, stored_dtype"
     ),
 }
-LEVELS: dict[str, Level] = {"missing": "problem", "changed": "problem"}
+COLUMNS = {
+    "status": Column("status", levels={"missing": "problem", "changed": "problem"}),
+    **{"stored_dtype": Column("in the file"), "tensors": Column("tensors", ","), "entries": Column("numbers", ",")},
+    **{"first": Column("such as", is_prose=True), "files": Column("file", is_prose=True)},
+}
 
 
 def section(facts: dict[str, Any]) -> Section | None:
     """None if the audit left the measure out."""
     if not facts["weights"]:
         return None
-    columns = (
-        *(Column("status", levels=LEVELS), Column("in the file"), Column("tensors", ","), Column("numbers", ",")),
-        *(Column("such as", is_prose=True), Column("file", is_prose=True)),
-    )
-    names = ("status", "stored_dtype", "tensors", "entries", "first", "files")
-    rows = [[row[name] for name in names] for row in facts["weights"]]
     title = "Where the tensors in memory come from; unread: in the file, and nothing is made of it, most often heads"
-    return Section("Integrity", [Table(columns, rows, title, more="embaudit query weights")])
+    return Section("Integrity", [Table.of(COLUMNS, facts["weights"], title, more="embaudit query weights")])

@@ -24,7 +24,8 @@ from math import ceil, floor
 
 import numpy as np
 
-from embaudit.statistics.intervals import MIN_UNITS, Ends, holding, score_share
+from embaudit.statistics.intervals import MIN_UNITS, score_share
+from embaudit.words.estimate import Estimate
 
 # Cosines of equal texts in batches of different width differ by float32 rounding.
 EQUAL = 1e-6
@@ -56,18 +57,18 @@ def margins(cosines: np.ndarray) -> np.ndarray:
     return np.asarray(own - (others.max(axis=1) + others.max(axis=0)) / 2)
 
 
-def share_interval(values: np.ndarray) -> Ends:
-    """Wilson's interval of the mean of (n,) values from 0 to 1; none below ten.
+def share_estimate(values: np.ndarray) -> Estimate:
+    """The mean of (n,) values from 0 to 1 with Wilson's interval; none below ten.
 
     A sum that is no whole number takes the ends of its two neighbours. Values between 0 and 1 vary less than those of a
     share of the same mean, so it is at most too wide; and it has a width where all are 0 or 1, unlike a bootstrap.
     """
     n, total = len(values), float(values.sum())
     if n < MIN_UNITS:
-        return None, None
+        return Estimate(total / n)
     near = round(total, 9)
     ends = score_share(floor(near), n)[0], score_share(ceil(near), n)[1]
-    return holding(total / n, ends)
+    return Estimate.holding(total / n, ends)
 
 
 def mean_cosine(units: np.ndarray) -> float:

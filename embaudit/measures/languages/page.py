@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from embaudit.declared.chart import Axis, Chart, Layer, Mark, Panel
-from embaudit.declared.document import Column, Estimate, Part, Section, Table, count
+from embaudit.declared.document import Column, Part, Section, Table, count
 
 # Queries for the section's data, by name, for one audit.
 FACTS = {
@@ -18,12 +18,11 @@ FACTS = {
 }
 MORE = "embaudit query languages"
 ROW_HEIGHT = 20
-TRANSLATIONS = {
+COLUMNS = {
+    **{"name": Column("language"), "script": Column("script")},
     "found": Column("translations found [95 %]", ".0%", ".0%", is_bar=True),
     "words_found": Column("by characters", ".0%"),
     "margin": Column("margin [95 %]", "+.3f", "+.3f", is_detail=True),
-}
-WRITING = {
     "unknown": Column("unknown tokens", ".1%"),
     "premium": Column("tokens beside English", ".2f", is_detail=True),
     "alike": Column("cosine of two sentences", ".2f"),
@@ -42,16 +41,10 @@ def _parts(facts: dict[str, Any]) -> Iterator[Part]:
     rows = facts["languages"]
     severe = {row["script"]: row["severe"] for row in facts["language_severe"]}
     # Severe tokens only if they were searched for.
-    of_script = [Column("severe tokens of the script", ",", is_detail=True)] if severe else []
-    yield Table(
-        [Column("language"), Column("script"), *TRANSLATIONS.values(), *WRITING.values(), *of_script],
-        [
-            [
-                *(row["name"], row["script"], *(_cell(row, name) for name in (*TRANSLATIONS, *WRITING))),
-                *([severe.get(row["script"], 0)] if severe else []),
-            ]
-            for row in rows
-        ],
+    of_script = {"severe": Column("severe tokens of the script", ",", is_detail=True)} if severe else {}
+    yield Table.of(
+        COLUMNS | of_script,
+        [{**row, "severe": severe.get(row["script"], 0)} for row in rows],
         f"The same {count(rows[0]['sentences'], 'sentence')} in each language",
         more=MORE,
     )
@@ -59,10 +52,6 @@ def _parts(facts: dict[str, Any]) -> Iterator[Part]:
         said = ", ".join(f"{row['empty']:,} in {row['name']}" for row in empty)
         yield f"Sentences of which the tokenizer leaves nothing: {said}."
     yield _chart([row for row in rows if row["found"] is not None])
-
-
-def _cell(row: Row, name: str) -> Any:
-    return Estimate(row[name], row[f"{name}_low"], row[f"{name}_high"]) if f"{name}_low" in row else row[name]
 
 
 def _chart(rows: list[Row]) -> Chart:

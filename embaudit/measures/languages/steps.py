@@ -19,17 +19,18 @@ from embaudit.measures.languages.figures import (
     margins,
     mean_cosine,
     same_pairs,
-    share_interval,
+    share_estimate,
     unknown_share,
 )
 from embaudit.measures.languages.sentences import ENGLISH, NAMES, character_grams, chosen
 from embaudit.measures.languages.settings import LanguagesSettings
 from embaudit.measures.languages.tables import LanguageRow
 from embaudit.measures.run import Run
-from embaudit.statistics.intervals import holding, mean_interval, score_share
+from embaudit.statistics.intervals import mean_interval, score_share
 from embaudit.steps.progress import tracked
 from embaudit.steps.results import CheckpointSpec, Staged, encoder_of
 from embaudit.steps.step import Outputs, step
+from embaudit.words.estimate import Estimate
 
 RESAMPLES = 1_000
 SEED = 0
@@ -89,22 +90,22 @@ def grams_found(texts: Mapping[str, Sequence[str]]) -> dict[str, float]:
 
 def _translation(vectors: np.ndarray, english: np.ndarray, by_grams: float | None) -> dict[str, Any]:
     """What is about translations; all null of English, which is the only one without a baseline."""
-    names = ("found", "found_low", "found_high", "chance", "words_found", "margin", "margin_low", "margin_high")
     if by_grams is None:
-        return dict.fromkeys(names)
+        return {**Estimate().columns("found"), "chance": None, "words_found": None, **Estimate().columns("margin")}
     cosines = vectors @ english.T
     hits, apart = found(cosines), margins(cosines)
-    margin = float(apart.mean())
-    ends = holding(margin, mean_interval(apart, np.arange(len(apart)), RESAMPLES, SEED))
-    values = (float(hits.mean()), *share_interval(hits), 1 / len(hits), by_grams, margin, *ends)
-    return dict(zip(names, values, strict=True))
+    ends = mean_interval(apart, np.arange(len(apart)), RESAMPLES, SEED)
+    return {
+        **share_estimate(hits).columns("found"),
+        **{"chance": 1 / len(hits), "words_found": by_grams},
+        **Estimate.holding(float(apart.mean()), ends).columns("margin"),
+    }
 
 
 def _apart(vectors: np.ndarray) -> dict[str, Any]:
     is_apart = is_told_apart(vectors)
-    low, high = score_share(int(is_apart.sum()), len(is_apart))
-    apart = {"told_apart": float(is_apart.mean()), "told_apart_low": low, "told_apart_high": high}
-    return {"alike": mean_cosine(vectors), **apart}
+    share = Estimate(float(is_apart.mean()), *score_share(int(is_apart.sum()), len(is_apart)))
+    return {"alike": mean_cosine(vectors), **share.columns("told_apart")}
 
 
 def measure(run: Run) -> list[Staged]:

@@ -20,16 +20,17 @@ FACTS = {
     ),
 }
 
+# Without intervals, which the chart shows.
 COLUMNS = {
     "layer": Column("layer", "d"),
-    "lambda_head_mean": Column("λ (head mean)", ".3f"),
-    "lambda_head_averaged_attention": Column("λ (averaged A)", ".3f"),
-    "contraction": Column("S(Z)/S(H)", ".3f"),
-    "r": Column("r", ".3f"),
-    "c": Column("C", ".3f"),
-    "normalised_spread": Column("S(X)/‖μ‖²", ".3f"),
-    "within_text_cosine": Column("cosine", ".3f"),
-    "sigma_a": Column("σ_a", ".3f"),
+    "lambda_head_mean": Column("λ (head mean)", ".3f", ""),
+    "lambda_head_averaged_attention": Column("λ (averaged A)", ".3f", ""),
+    "contraction": Column("S(Z)/S(H)", ".3f", ""),
+    "r": Column("r", ".3f", ""),
+    "c": Column("C", ".3f", ""),
+    "normalised_spread": Column("S(X)/‖μ‖²", ".3f", ""),
+    "within_text_cosine": Column("cosine", ".3f", ""),
+    "sigma_a": Column("σ_a", ".3f", ""),
 }
 LAYERS_SHOWN = 12
 # One panel each.
@@ -60,9 +61,9 @@ def _parts(
     for corpus, rows in by_corpus.items():
         first = rows[0]
         left_out = f", {first['undefined']} of at most one token left out" if first["undefined"] else ""
-        yield Table(
-            list(COLUMNS.values()),
-            [[row.get(name) for name in COLUMNS] for row in [*rows, *_pooled_row(pooled.get(corpus))]],
+        yield Table.of(
+            COLUMNS,
+            [*rows, *_pooled_row(pooled.get(corpus))],
             f"Concentration by layer, {corpus}: {first['texts']:,} texts of {first['tokens_mean']:.0f} tokens"
             f"{left_out}; {first['norm_placement']}-norm",
             brief=LAYERS_SHOWN,
@@ -73,7 +74,7 @@ def _parts(
 
 def _pooled_row(pooled: dict[str, Any] | None) -> list[dict[str, Any]]:
     """The row of the pooled states, if they differ from the last layer's output."""
-    return [{**pooled, "layer": "pooled"}] if pooled and pooled["has_final_norm"] else []
+    return [{**dict.fromkeys(COLUMNS), **pooled, "layer": "pooled"}] if pooled and pooled["has_final_norm"] else []
 
 
 def curve_chart(by_corpus: dict[str, list[dict[str, Any]]], backbone: list[dict[str, Any]]) -> Chart:

@@ -18,6 +18,7 @@ from embaudit.steps.progress import tracked
 from embaudit.steps.results import CheckpointSpec, Staged, StagedCorpus, encoder_of
 from embaudit.steps.step import Outputs, step
 from embaudit.words.errors import NotMeasurable
+from embaudit.words.estimate import all_columns
 
 if TYPE_CHECKING:
     from embaudit.measures.layers.collect import LayerSummaries
@@ -84,7 +85,7 @@ def _stat_rows(corpus: StagedCorpus, collected: LayerSummaries, counts: dict[str
             "texts": stat.texts,
             **counts,
             "value_output_norm": weights.norm,
-            **_with_ends(stat.means),
+            **all_columns(stat.means),
             **{f"{name}_of_means": value for name, value in stat.of_means.items()},
             **{f"holds_{name.removeprefix('lambda_')}": value for name, value in stat.holds.items()},
         }
@@ -96,17 +97,8 @@ def _pooled_row(corpus: StagedCorpus, pooled: PooledStat) -> dict[str, Any]:
         "corpus_id": corpus.corpus_id,
         "texts": pooled.texts,
         "has_final_norm": pooled.has_final_norm,
-        **_with_ends(pooled.means),
+        **all_columns(pooled.means),
         "normalised_spread_of_means": pooled.normalised_spread_of_means,
-    }
-
-
-def _with_ends(means: dict[str, tuple[float | None, float | None, float | None]]) -> dict[str, float | None]:
-    """Each mean and the ends of its interval, as columns."""
-    return {
-        f"{name}{end}": value
-        for name, three in means.items()
-        for end, value in zip(("", "_low", "_high"), three, strict=True)
     }
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from embaudit.measures.layers.layers import LAMBDAS, RATIOS
 from embaudit.measures.layers.weights import ValueOutput
 from embaudit.statistics.intervals import mean_with_interval
+from embaudit.words.estimate import Estimate
 
 # Theorem 1 is an equality if Z and H are parallel: rounding must not violate it.
 TOLERANCE = 1e-9
@@ -22,8 +23,7 @@ class LayerStat:
 
     Attributes:
         texts: texts of at least two tokens.
-        means: for each of RATIOS, (mean, low, high) over the texts where it is defined, None if there is none; 95 %
-            Student's t intervals.
+        means: for each of RATIOS, over the texts where it is defined, with Student's t intervals.
         of_means: contraction, r, c and normalised_spread as ratios of means over texts, as in the definitions (ratios
             of expectations).
         holds: for each of LAMBDAS, the share of texts with S(X)/‖μ(X)‖² ≤ C(1+√λ)²r.
@@ -31,7 +31,7 @@ class LayerStat:
 
     layer: int
     texts: int
-    means: dict[str, tuple[float | None, float | None, float | None]]
+    means: dict[str, Estimate]
     of_means: dict[str, float | None]
     holds: dict[str, float | None]
 
@@ -42,7 +42,7 @@ class PooledStat:
 
     texts: int
     has_final_norm: bool
-    means: dict[str, tuple[float | None, float | None, float | None]]
+    means: dict[str, Estimate]
     normalised_spread_of_means: float | None
 
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from embaudit.statistics.intervals import around, jackknife_half_width
+from embaudit.statistics.intervals import jackknife_half_width
 from embaudit.words.errors import MeasureError
+from embaudit.words.estimate import Estimate
 
 # With fewer than four texts, leaving one out leaves fewer than three pairs.
 MIN_FOR_INTERVAL = 4
@@ -71,4 +72,5 @@ def mean_cosine(vectors: np.ndarray) -> MeanCosine:
     if N < MIN_FOR_INTERVAL:
         return MeanCosine(N, mean, None, None)
     without = (total - sums) / ((N - 1) * (N - 2) / 2)
-    return MeanCosine(N, mean, *around(mean, jackknife_half_width(without)), without)
+    _, low, high = Estimate.around(mean, jackknife_half_width(without))
+    return MeanCosine(N, mean, low, high, without)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from embaudit.declared.document import Column, Estimate, Part, Section, Table
+from embaudit.declared.document import Column, Part, Section, Table
 from embaudit.measures.length.charts import CONDITIONS, cosine_chart, sigma_chart
+from embaudit.words.estimate import Estimate
 
 # Queries for the section's data, by name, for one audit.
 FACTS = {
@@ -39,16 +40,18 @@ SIGMA = {
 # Figures that may exist only for the centred σ_s.
 CENTRED = ("bound", "holds")
 RISES = {
+    "condition": Column("condition", words=CONDITIONS),
     "first_cosine": Column("first", ".3f"),
     "last_cosine": Column("last", ".3f"),
     "rise": Column("rise", ".3f"),
     "share_of_natural": Column("of natural", ".0%"),
-    "share_of_truncation": Column("of truncations", ".0%"),
+    "share_of_truncation": Column("of truncations", ".0%", ""),
 }
-RANKINGS = (
-    *(Column("documents"), Column("relevant"), Column("pairs", ",")),
-    *(Column("by short", ".1%"), Column("by long", ".1%"), Column("difference [95 %]", "+.1%", bounds="+.1%")),
-)
+RANKINGS = {
+    **{"documents": Column("documents"), "relevant": Column("relevant"), "pairs": Column("pairs", ",")},
+    **{"by_short": Column("by short", ".1%"), "by_long": Column("by long", ".1%")},
+    "difference": Column("difference [95 %]", "+.1%", "+.1%", ends=("low", "high")),
+}
 BINS_SHOWN = 12
 
 
@@ -69,8 +72,7 @@ def _corpus(summary: dict[str, Any], facts: dict[str, Any]) -> Iterator[Part]:
     rises = {row["condition"]: row for row in own("length_rises")}
     for line in (*_explanations(rises), *_too_long(summary), *_neighbours(summary)):
         yield f"{corpus}: {line}"
-    rows = [(CONDITIONS.get(name, name), *(row[column] for column in RISES)) for name, row in rises.items()]
-    yield Table([Column("condition"), *RISES.values()], rows, f"Rise of the mean cosine, {corpus}")
+    yield Table.of(RISES, own("length_rises"), f"Rise of the mean cosine, {corpus}")
     yield from _rankings(own("length_rankings"))
     yield from _sigma(own("length_sigma"))
 
@@ -117,17 +119,14 @@ def _explanations(rises: dict[str, dict[str, Any]]) -> Iterator[str]:
             f"tokens, {truncation['last_cosine']:.2f} at {truncation['last_length']:.0f}{_of_natural(truncation)}."
         )
     for row, what in ((rises[name], what) for name, what in CONTROLS.items() if name in rises):
-        share = row["share_of_truncation"]
+        share = Estimate.of(row, "share_of_truncation")
         if row["rise"] is None:
             continue
-        if share is None:
+        if share.value is None:
             yield f"{what}: {row['rise']:+.2f}; no share is given, as truncations hardly rise."
             continue
-        interval = ""
-        if row["share_of_truncation_low"] is not None:
-            interval = f" [{row['share_of_truncation_low']:.0%}, {row['share_of_truncation_high']:.0%}]"
-        more = ": averaging alone collapses more than the model" if share > 1 else ""
-        yield (f"{what}: {row['rise']:+.2f}, {share:.0%}{interval} of the truncations' rise{_of_natural(row)}{more}.")
+        more = ": averaging alone collapses more than the model" if share.value > 1 else ""
+        yield (f"{what}: {row['rise']:+.2f}, {share:.0%} of the truncations' rise{_of_natural(row)}{more}.")
 
 
 def _of_natural(row: dict[str, Any]) -> str:
@@ -165,16 +164,10 @@ def _rankings(rows: list[dict[str, Any]]) -> Iterator[Part]:
     if not rows:
         return
     first = rows[0]
-    yield Table(
+    cut = f"cut to {first['read']} tokens"
+    yield Table.of(
         RANKINGS,
-        [
-            (
-                "as read" if row["condition"] == "natural" else f"cut to {row['read']} tokens",
-                *(row["relevant"], row["pairs"], row["by_short"], row["by_long"]),
-                Estimate(row["difference"], row["low"], row["high"]),
-            )
-            for row in rows
-        ],
+        [{**row, "documents": "as read" if row["condition"] == "natural" else cut} for row in rows],
         f"Shares of the short and of the long irrelevant documents in {first['corpus']} that outrank a relevant one "
         f"({first['documents']:,} documents; long: above {first['boundary']:,.0f} tokens)",
         more="embaudit query length-ranking",

@@ -19,7 +19,8 @@ import numpy as np
 
 from embaudit.corpora.downstream.split import units_of
 from embaudit.corpora.downstream.task import unit_rows
-from embaudit.statistics.intervals import holding, mean_interval
+from embaudit.statistics.intervals import mean_interval
+from embaudit.words.estimate import Estimate
 
 RESAMPLES = 1_000
 # Documents are cut to the length that nine in ten of them reach.
@@ -85,7 +86,7 @@ def outranked(
 def _mean(relevant: str, rows: Sequence[tuple[float, float, int]], seed: int) -> OutrankedShares:
     by_short, by_long, units = (np.array(column) for column in zip(*rows, strict=True))
     difference = float((by_short - by_long).mean())
-    low, high = holding(difference, mean_interval(by_short - by_long, units, RESAMPLES, seed))
+    _, low, high = Estimate.holding(difference, mean_interval(by_short - by_long, units, RESAMPLES, seed))
     return OutrankedShares(
         relevant=relevant,
         pairs=len(rows),

@@ -12,19 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from embaudit.measures.length.curve import CONDITIONS, BinValue
-from embaudit.statistics.intervals import around, jackknife_half_width
+from embaudit.statistics.intervals import jackknife_half_width
+from embaudit.words.estimate import Estimate
 
 # Below this rise, shares are meaningless.
 MIN_RISE = 0.01
-
-
-@dataclass(frozen=True)
-class Share:
-    """A rise relative to another; the interval is a jackknife over texts, available if both have the same texts."""
-
-    share: float | None
-    low: float | None = None
-    high: float | None = None
 
 
 @dataclass(frozen=True)
@@ -33,7 +25,7 @@ class Rise:
 
     Attributes:
         of_natural: relative to the natural curve, between the bins that both have.
-        of_truncation: the same, relative to truncations of the same texts.
+        of_truncation: the same, relative to truncations of the same texts; its interval is a jackknife over texts.
     """
 
     condition: str
@@ -41,8 +33,8 @@ class Rise:
     last_length: float | None
     first_cosine: float | None
     last_cosine: float | None
-    of_natural: Share
-    of_truncation: Share
+    of_natural: Estimate
+    of_truncation: Estimate
 
     @property
     def rise(self) -> float | None:
@@ -70,8 +62,8 @@ def rises(values: Iterable[BinValue]) -> list[Rise]:
                 last.length if last else None,
                 first.cosine.mean if first else None,
                 last.cosine.mean if last else None,
-                Share(None) if name == "natural" else _share(curve, natural),
-                Share(None) if name in ("natural", "truncation") else _share(curve, truncation),
+                Estimate(None) if name == "natural" else _share(curve, natural),
+                Estimate(None) if name in ("natural", "truncation") else _share(curve, truncation),
             )
         )
     return found
@@ -83,21 +75,21 @@ def _ends(curve: dict[int, BinValue], other: dict[int, BinValue]) -> tuple[int, 
     return (both[0], both[-1]) if len(both) > 1 else None
 
 
-def _share(control: dict[int, BinValue], curve: dict[int, BinValue]) -> Share:
+def _share(control: dict[int, BinValue], curve: dict[int, BinValue]) -> Estimate:
     ends = _ends(control, curve)
     if ends is None:
-        return Share(None)
+        return Estimate(None)
     part, whole = (_mean(values, ends[1]) - _mean(values, ends[0]) for values in (control, curve))
     if whole < MIN_RISE:
-        return Share(None)
+        return Estimate(None)
     share = part / whole
     four = [values[low].cosine.without for values in (control, curve) for low in ends]
     same_texts = "natural" not in {value.condition for value in curve.values()}
     if not same_texts or min(map(len, four)) == 0:
-        return Share(share)
+        return Estimate(share)
     with np.errstate(divide="ignore", invalid="ignore"):
         without = (four[1] - four[0]) / (four[3] - four[2])
-    return Share(share, *around(share, jackknife_half_width(without)))
+    return Estimate.around(share, jackknife_half_width(without))
 
 
 def _mean(values: dict[int, BinValue], low: int) -> float:

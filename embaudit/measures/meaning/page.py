@@ -5,16 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from embaudit.declared.chart import Axis, Chart, Layer, Mark, Panel
-from embaudit.declared.document import Column, Estimate, Section, Table
+from embaudit.declared.document import Column, Section, Table
 from embaudit.measures.meaning.triples import CONTRASTS, REWORDINGS
 
 # Queries for the section's data, by name, for one audit.
 FACTS = {"meaning": "SELECT * FROM meaning WHERE audit_id = ? ORDER BY rewording, nearer, contrast"}
-COLUMNS = (
-    *(Column("contrast"), Column("rewording"), Column("triples", ","), Column("nearer [95 %]", ".2f", is_bar=True)),
-    *(Column("by words", ".2f"), Column("margin [95 %]", "+.3f", "+.3f")),
-    *(Column("similarity to the rewording", ".3f"), Column("to the contrast", ".3f")),
-)
+COLUMNS = {
+    **{"contrast": Column("contrast"), "rewording": Column("rewording"), "triples": Column("triples", ",")},
+    **{"nearer": Column("nearer [95 %]", ".2f", is_bar=True), "words_nearer": Column("by words", ".2f")},
+    "margin": Column("margin [95 %]", "+.3f", "+.3f"),
+    "rewording_similarity": Column("similarity to the rewording", ".3f"),
+    "contrast_similarity": Column("to the contrast", ".3f"),
+}
 
 
 def section(facts: dict[str, Any]) -> Section | None:
@@ -22,18 +24,9 @@ def section(facts: dict[str, Any]) -> Section | None:
     rows = facts["meaning"]
     if not rows:
         return None
-    table = Table(
+    table = Table.of(
         COLUMNS,
-        [
-            (
-                *(row["contrast"], row["rewording"], row["triples"]),
-                Estimate(row["nearer"], row["nearer_low"], row["nearer_high"]),
-                row["words_nearer"],
-                Estimate(row["margin"], row["margin_low"], row["margin_high"]),
-                *(row["rewording_similarity"], row["contrast_similarity"]),
-            )
-            for row in rows
-        ],
+        rows,
         "Triples of a sentence, a rewording and a contrast, in which the rewording is nearer",
         brief=len(CONTRASTS),
         more="embaudit query meaning",

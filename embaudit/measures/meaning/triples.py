@@ -23,7 +23,8 @@ from typing import get_args
 import numpy as np
 
 from embaudit.measures.meaning.tables import Contrast, Rewording
-from embaudit.statistics.intervals import Ends, around, score_share, student_half_width
+from embaudit.statistics.intervals import score_share, student_half_width
+from embaudit.words.estimate import Estimate
 
 SENTENCE = "sentence"
 CONTRASTS: tuple[Contrast, ...] = get_args(Contrast)
@@ -35,14 +36,12 @@ class Told:
     """How well one kind of contrast is told from one kind of rewording.
 
     Attributes:
-        nearer: the share, with its interval ``nearer_ends``; ``margin`` likewise.
+        nearer: the share.
     """
 
     triples: int
-    nearer: float
-    nearer_ends: Ends
-    margin: float
-    margin_ends: Ends
+    nearer: Estimate
+    margin: Estimate
 
 
 @cache
@@ -59,11 +58,8 @@ def told(rewording: np.ndarray, contrast: np.ndarray) -> Told:
     n = len(margins)
     nearer = float((margins > 0).mean() + (margins == 0).mean() / 2)
     # Wilson's interval is defined for a share of n, and half a triple is one.
-    ends = score_share(round(nearer * n), n)
-    mean = float(margins.mean())
-    return Told(
-        n, nearer, (min(ends[0], nearer), max(ends[1], nearer)), mean, around(mean, student_half_width(margins))
-    )
+    share = Estimate.reaching(nearer, score_share(round(nearer * n), n))
+    return Told(n, share, Estimate.around(float(margins.mean()), student_half_width(margins)))
 
 
 def words_nearer() -> Mapping[tuple[Contrast, Rewording], float]:
@@ -72,4 +68,4 @@ def words_nearer() -> Mapping[tuple[Contrast, Rewording], float]:
 
     texts = sentences()
     overlap = {name: pair_overlap(texts[SENTENCE], texts[name])[TFIDF] for name in (*REWORDINGS, *CONTRASTS)}
-    return {(c, r): told(overlap[r], overlap[c]).nearer for c in CONTRASTS for r in REWORDINGS}
+    return {(c, r): told(overlap[r], overlap[c]).nearer.known for c in CONTRASTS for r in REWORDINGS}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from embaudit.declared.document import Column, Estimate, Part, Section, Table
+from embaudit.declared.document import Column, Part, Section, Table
 
 # Queries for the section's data, by name, for one audit.
 FACTS = {
@@ -32,6 +32,18 @@ WORDS = {
     "components": "removal of first components",
     "whitening": "whitening of vectors",
 }
+LOSSES = {
+    **{"remedy": Column("remedy", words=WORDS), "loss": Column("loss [95 %]", ".3f", ".2f")},
+    "change": Column("change [95 %]", "+.3f", "+.2f"),
+    "lossy_share": Column("of vocabulary with loss ≥ 0.25 [95 %]", ".1%", ".1%"),
+}
+TASKS = {
+    **{"remedy": Column("remedy", words=WORDS), "clean": Column("clean", ".3f")},
+    "clean_change": Column("change, clean [95 %]", "+.3f", "+.3f"),
+    "poisoned": Column("poisoned", ".3f"),
+    "poisoned_change": Column("change, poisoned [95 %]", "+.3f", "+.3f"),
+    "touched": Column("clean texts changed", ",d"),
+}
 
 
 def section(facts: dict[str, Any]) -> Section | None:
@@ -51,18 +63,9 @@ def _parts(facts: dict[str, Any]) -> Iterator[Part]:
 
 def _losses(losses: list[dict[str, Any]]) -> Table:
     first = losses[0]
-    return Table(
-        (
-            *(Column("remedy"), Column("loss [95 %]", ".3f", ".2f"), Column("change [95 %]", "+.3f", "+.2f")),
-            Column("of vocabulary with loss ≥ 0.25 [95 %]", ".1%", ".1%"),
-        ),
-        [
-            (
-                *(WORDS[row["remedy"]], _estimate(row, "loss"), _estimate(row, "change")),
-                _estimate(row, "lossy_share"),
-            )
-            for row in losses
-        ],
+    return Table.of(
+        LOSSES,
+        losses,
         f"Loss of the {first['tokens']:,} worst of {first['severe']:,} severe tokens, and of {first['vocabulary']:,} "
         f"random tokens of the vocabulary, with {first['copies']} copies",
         more="embaudit query mitigation-losses",
@@ -71,24 +74,10 @@ def _losses(losses: list[dict[str, Any]]) -> Table:
 
 def _scores(rows: list[dict[str, Any]]) -> Table:
     first = rows[0]
-    return Table(
-        (
-            *(Column("remedy"), Column("clean", ".3f"), Column("change, clean [95 %]", "+.3f", "+.3f")),
-            *(Column("poisoned", ".3f"), Column("change, poisoned [95 %]", "+.3f", "+.3f")),
-            Column("clean texts changed", ",d"),
-        ),
-        [
-            (
-                *(WORDS[row["remedy"]], row["clean"], _estimate(row, "clean_change"), row["poisoned"]),
-                *(_estimate(row, "poisoned_change"), row["touched"]),
-            )
-            for row in rows
-        ],
+    return Table.of(
+        TASKS,
+        rows,
         f"{SCORES[first['metric']]}, {first['corpus']}: {first['items']:,} items, clean and with a severe token in "
         "every text",
         more="embaudit query mitigation",
     )
-
-
-def _estimate(row: dict[str, Any], name: str) -> Estimate:
-    return Estimate(row[name], row[f"{name}_low"], row[f"{name}_high"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from embaudit.declared.document import Column, Estimate, Part, Section, Table
+from embaudit.declared.document import Column, Part, Section, Table
 
 # Queries for the section's data, by name, for one audit.
 FACTS = {
@@ -25,12 +25,26 @@ FACTS = {
 }
 SHOWN = 10
 BEGINNING = 100
-MOVEMENT = (
-    Column("texts", ",d"),
-    Column("cosine moves by [95 %]", ".3f", ".3f"),
-    Column("other tokens", ".3f"),
-    Column("excess [95 %]", "+.3f", "+.3f"),
-)
+MOVEMENT = {
+    "removal_texts": Column("texts", ",d"),
+    "moved": Column("cosine moves by [95 %]", ".3f", ".3f"),
+    "ordinary_moved": Column("other tokens", ".3f"),
+    "excess": Column("excess [95 %]", "+.3f", "+.3f"),
+}
+CORPORA = {
+    **{"corpus": Column("corpus"), "severe_texts": Column("texts with one", ",d")},
+    **{"severe_share": Column("share [95 %]", ".2%", ".2%"), "dense_texts": Column("dense", ",d"), **MOVEMENT},
+}
+TOKENS = {
+    **{"token": Column("token"), "corpus": Column("corpus"), "severity": Column("severity")},
+    **{"occurrences": Column("occurrences", ",d"), "per_million": Column("per million", ",.1f")},
+    **{"less_frequent": Column("of the vocabulary less frequent", ".0%"), **MOVEMENT},
+}
+DENSE = {
+    **{"corpus": Column("corpus"), "position": Column("row", ",d"), "score": Column("score", ".3f")},
+    **{"severe": Column("severe", ",d"), "tokens": Column("of tokens", ",d")},
+    **{"token": Column("most often"), "begins": Column("begins")},
+}
 
 
 def section(facts: dict[str, Any]) -> Section | None:
@@ -45,55 +59,19 @@ def _parts(facts: dict[str, Any]) -> Iterator[Part]:
             f"{row['corpus']}: {row['tokens']:,} tokens in {row['texts']:,} texts; {row['met']:,} of {row['listed']:,} "
             f"severe tokens occur, {row['severe']:,} times{left_out}."
         )
-    yield Table(
-        (
-            *(Column("corpus"), Column("texts with one", ",d"), Column("share [95 %]", ".2%", ".2%")),
-            *(Column("dense", ",d"), *MOVEMENT),
-        ),
-        [
-            (row["corpus"], row["severe_texts"], _estimate(row, "severe_share"), row["dense_texts"], *_movement(row))
-            for row in facts["occurrence_corpora"]
-        ],
+    yield Table.of(
+        CORPORA,
+        facts["occurrence_corpora"],
         "Texts that contain severe tokens, and how far removing these moves their cosines",
         more="embaudit query occurrence",
     )
-    yield Table(
-        (
-            *(Column("token"), Column("corpus"), Column("severity"), Column("occurrences", ",d")),
-            *(Column("per million", ",.1f"), Column("of the vocabulary less frequent", ".0%"), *MOVEMENT),
-        ),
-        [
-            (
-                *(row["token"], row["corpus"], row["severity"], row["occurrences"], row["per_million"]),
-                *(row["less_frequent"], *_movement(row)),
-            )
-            for row in facts["occurrences"]
-        ],
-        "Severe tokens that occur",
-        brief=SHOWN,
-        more="embaudit query occurrence",
+    yield Table.of(
+        TOKENS, facts["occurrences"], "Severe tokens that occur", brief=SHOWN, more="embaudit query occurrence"
     )
-    yield Table(
-        (
-            *(Column("corpus"), Column("row", ",d"), Column("score", ".3f"), Column("severe", ",d")),
-            *(Column("of tokens", ",d"), Column("most often"), Column("begins")),
-        ),
-        [
-            (
-                *(row["corpus"], row["position"], row["score"], row["severe"], row["tokens"], row["token"]),
-                (row["text"] or "")[:BEGINNING],
-            )
-            for row in facts["dense_texts"]
-        ],
+    yield Table.of(
+        DENSE,
+        [{**row, "begins": (row["text"] or "")[:BEGINNING]} for row in facts["dense_texts"]],
         "Texts in which severe tokens are dense",
         brief=SHOWN,
         more="embaudit query 'FROM occurrence_text'",
     )
-
-
-def _movement(row: dict[str, Any]) -> tuple[Any, ...]:
-    return (row["removal_texts"], _estimate(row, "moved"), row["ordinary_moved"], _estimate(row, "excess"))
-
-
-def _estimate(row: dict[str, Any], name: str) -> Estimate:
-    return Estimate(row[name], row[f"{name}_low"], row[f"{name}_high"])

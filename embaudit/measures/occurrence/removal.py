@@ -52,8 +52,7 @@ class Movement:
         """Means with their intervals, by column name."""
         found: dict[str, float | int | None] = {"removal_texts": len(self.moved)}
         for name, values in (("shift", self.shift), ("moved", self.moved), ("excess", self.moved - self.ordinary)):
-            mean, low, high = mean_with_interval(values)
-            found |= {name: mean, f"{name}_low": low, f"{name}_high": high}
+            found |= mean_with_interval(values).columns(name)
         return {**found, "ordinary_moved": float(self.ordinary.mean()) if len(self.ordinary) else None}
 
 

@@ -23,6 +23,7 @@ from embaudit.steps.progress import tracked
 from embaudit.steps.results import CheckpointSpec, Staged, StagedCorpus, encoder_of
 from embaudit.steps.staging.stage import read_rows
 from embaudit.steps.step import Outputs, step
+from embaudit.words.estimate import Estimate
 
 DENSE_KEPT = 100
 
@@ -92,7 +93,7 @@ def _corpus_row(
     corpus: StagedCorpus, counts: CorpusCounts, listed: Collection[int], about: dict[str, Any]
 ) -> dict[str, Any]:
     affected, texts = len(counts.severe_texts), counts.texts
-    low, high = exact_share(affected, texts) if texts else (None, None)
+    share = Estimate(affected / texts, *exact_share(affected, texts)) if texts else Estimate()
     return {
         "corpus": corpus.name,
         "corpus_id": corpus.corpus_id,
@@ -102,9 +103,7 @@ def _corpus_row(
         "met": sum(counts.histogram[token_id] > 0 for token_id in listed),
         "severe": counts.severe,
         "severe_texts": affected,
-        "severe_share": affected / texts if texts else None,
-        "severe_share_low": low,
-        "severe_share_high": high,
+        **share.columns("severe_share"),
         **about,
     }
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from embaudit.declared.chart import Axis, Chart, Layer, Mark, Panel, Tone, interval
-from embaudit.declared.document import Column, Estimate, Part, Section, Table
+from embaudit.declared.document import Column, Part, Section, Table
 from embaudit.measures.placement.settings import ROTATION, STRATEGIES
 
 # Queries for the section's data, by name, for one audit.
@@ -32,6 +32,13 @@ WORDS = {
     "gradient": "gradient-guided search",
 }
 TONES: dict[str, Tone] = {"severe": "problem", "ordinary": "soft"}
+LOSS = {"strategy": Column("positions", words=WORDS), "loss": Column("loss [95 %]", ".3f", ".2f")}
+WHERE = {"copies": Column("copies", ".1f"), "place": Column("where", ".2f")}
+STRATEGY_COLUMNS = {
+    **{"role": Column("tokens"), **LOSS, "change": Column("change [95 %]", "+.3f", "+.2f")},
+    **{"loss_seen": Column("seen", ".3f"), **WHERE, "encodes": Column("encodes", ",d")},
+}
+TOKEN_COLUMNS = {"token": Column("token"), **LOSS, **WHERE, "example": Column("first sentence", is_prose=True)}
 
 
 def section(facts: dict[str, Any]) -> Section | None:
@@ -43,38 +50,14 @@ def section(facts: dict[str, Any]) -> Section | None:
 def _parts(rows: list[dict[str, Any]], worst: list[dict[str, Any]]) -> Iterator[Part]:
     first = rows[0]
     yield _chart(rows)
-    yield Table(
-        (
-            *(Column("tokens"), Column("positions"), Column("loss [95 %]", ".3f", ".2f")),
-            *(Column("change [95 %]", "+.3f", "+.2f"), Column("seen", ".3f"), Column("copies", ".1f")),
-            *(Column("where", ".2f"), Column("encodes", ",d")),
-        ),
-        [
-            (
-                *(row["role"], WORDS[row["strategy"]], _estimate(row, "loss"), _estimate(row, "change")),
-                *(row["loss_seen"], row["copies"], row["place"], row["encodes"]),
-            )
-            for row in rows
-        ],
+    yield Table.of(
+        STRATEGY_COLUMNS,
+        rows,
         f"Up to {first['budget']} copies of {first['tokens']:,} severe tokens in {first['draws']:,} sentences; seen: "
         "the loss on the sentences that the search used; where: 0 is the start of the text, 1 its end",
         more="embaudit query placement",
     )
-    yield Table(
-        (
-            *(Column("token"), Column("positions"), Column("loss [95 %]", ".3f", ".2f")),
-            *(Column("copies", ".1f"), Column("where", ".2f"), Column("first sentence", is_prose=True)),
-        ),
-        [
-            (
-                *(row["token"], WORDS[row["strategy"]], _estimate(row, "loss"), row["copies"], row["place"]),
-                row["example"],
-            )
-            for row in worst
-        ],
-        "Each token where it hurts most",
-        more="embaudit query placement-tokens",
-    )
+    yield Table.of(TOKEN_COLUMNS, worst, "Each token where it hurts most", more="embaudit query placement-tokens")
 
 
 def _chart(rows: list[dict[str, Any]]) -> Chart:
@@ -103,7 +86,3 @@ def _chart(rows: list[dict[str, Any]]) -> Chart:
         tones=TONES,
         more="embaudit query placement",
     )
-
-
-def _estimate(row: dict[str, Any], name: str) -> Estimate:
-    return Estimate(row[name], row[f"{name}_low"], row[f"{name}_high"])

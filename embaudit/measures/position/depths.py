@@ -15,8 +15,9 @@ from embaudit.corpora.draw import content_order
 from embaudit.measures.collection import RESAMPLES
 from embaudit.measures.pieces import best_of
 from embaudit.measures.quality.material import Collection
-from embaudit.statistics.intervals import Ends, holding, mean_interval, score_share
+from embaudit.statistics.intervals import mean_interval, score_share
 from embaudit.system.keys import content_key
+from embaudit.words.estimate import Estimate
 
 # Evidence that fills more of a document would be at several depths at once.
 MOST_EVIDENCE = 3
@@ -144,30 +145,29 @@ class Gains:
         return cls(float(own.mean()), gains.ravel(), np.repeat(np.arange(len(similarities)), 2))
 
     @property
-    def value(self) -> float:
-        return float(self.gains.mean())
+    def mean(self) -> Estimate:
+        return self._mean(self.gains)
 
-    @property
-    def interval(self) -> Ends:
-        return holding(self.value, mean_interval(self.gains, self.units, RESAMPLES, 0))
-
-    def change(self, start: Gains) -> tuple[float, Ends]:
-        """The paired change from the start, with its interval."""
+    def change(self, start: Gains) -> Estimate:
+        """The paired change from the start."""
         change = self.gains - start.gains
         change[np.abs(change) < ROUNDING] = 0.0
-        return float(change.mean()), holding(float(change.mean()), mean_interval(change, self.units, RESAMPLES, 0))
+        return self._mean(change)
+
+    def _mean(self, values: np.ndarray) -> Estimate:
+        return Estimate.holding(float(values.mean()), mean_interval(values, self.units, RESAMPLES, 0))
 
     def kept(self, start: Gains) -> float | None:
         """The share of the gain at the start; None if that may be 0."""
-        return self.value / start.value if (start.interval[0] or 0.0) > 0 else None
+        return self.mean.known / start.mean.known if start.mean.is_above_zero else None
 
     @property
-    def won(self) -> tuple[float, Ends]:
+    def won(self) -> Estimate:
         """Share of queries with a gain, ties half, with Wilson's interval; none below ten queries."""
         hits = float((self.gains > 0).sum() + 0.5 * (self.gains == 0).sum())
         count = len(self.gains)
         share = hits / count
-        return share, holding(share, score_share(round(hits), count)) if count >= 10 else (None, None)
+        return Estimate.holding(share, score_share(round(hits), count) if count >= 10 else None)
 
 
 def is_lost(gain_low: float | None, kept: float | None) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from embaudit.declared.chart import Axis, Chart, Layer, Mark, Panel, Tone, interval
-from embaudit.declared.document import Column, Estimate, Part, Section, Table
+from embaudit.declared.document import Column, Part, Section, Table
 from embaudit.measures.position.settings import DEPTHS
 
 # Queries for the section's data, by name, for one audit.
@@ -14,15 +14,12 @@ FACTS = {
     "position": "SELECT * FROM position WHERE audit_id = ? ORDER BY tokens_before NULLS FIRST, depth",
     "position_summary": "SELECT * FROM position_summary WHERE audit_id = ?",
 }
-COLUMNS = (
-    Column("depth", is_right=True),
-    Column("tokens before", ",.0f"),
-    Column("gain [95 %]", "+.3f", "+.3f"),
-    Column("change [95 %]", "+.3f", "+.3f"),
-    Column("kept", ".0%"),
-    Column("won [95 %]", ".0%", ".0%", is_bar=True),
-    Column("gain, TF-IDF", "+.3f"),
-)
+COLUMNS = {
+    **{"depth": Column("depth", is_right=True), "tokens_before": Column("tokens before", ",.0f")},
+    **{"gain": Column("gain [95 %]", "+.3f", "+.3f"), "change": Column("change [95 %]", "+.3f", "+.3f")},
+    **{"kept": Column("kept", ".0%"), "won": Column("won [95 %]", ".0%", ".0%", is_bar=True)},
+    "words_gain": Column("gain, TF-IDF", "+.3f"),
+}
 OWN, WORDS = "the checkpoint", "TF-IDF"
 TONES: dict[str, Tone] = {OWN: "one", WORDS: "soft"}
 
@@ -42,18 +39,8 @@ def _parts(facts: dict[str, Any]) -> Iterator[Part]:
             f"their best documents, moved through documents of {row['tokens']:,} tokens; {row['length_limit']:,} "
             f"tokens are read.{left_out}"
         )
-    yield Table(
-        COLUMNS, [_cells(row) for row in facts["position"]], "What evidence gains", more="embaudit query position"
-    )
+    yield Table.of(COLUMNS, facts["position"], "What evidence gains", more="embaudit query position")
     yield chart([row for row in facts["position"] if row["depth"] in DEPTHS])
-
-
-def _cells(row: dict[str, Any]) -> tuple[Any, ...]:
-    def estimate(name: str) -> Estimate:
-        return Estimate(row[name], row[f"{name}_low"], row[f"{name}_high"])
-
-    own = (row["depth"], row["tokens_before"], estimate("gain"), estimate("change"), row["kept"])
-    return (*own, estimate("won"), row["words_gain"])
 
 
 def chart(rows: list[dict[str, Any]]) -> Chart:

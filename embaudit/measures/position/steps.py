@@ -17,6 +17,7 @@ from embaudit.steps.progress import tracked
 from embaudit.steps.results import CheckpointSpec, Staged, encoder_of
 from embaudit.steps.step import Outputs, step
 from embaudit.words.errors import NotMeasurable
+from embaudit.words.estimate import Estimate
 
 if TYPE_CHECKING:
     from embaudit.checkpoint import Encoder
@@ -97,8 +98,6 @@ def _rows(encoder: Encoder, searched: Searched, duels: Sequence[Duel]) -> list[d
     }
     rows = []
     for name, gain in gains.items():
-        change, (change_low, change_high) = gain.change(gains[START])
-        (won, (won_low, won_high)), (low, high) = gain.won, gain.interval
         moved = name != ALONE
         row: dict[str, Any] = {
             "depth": name,
@@ -106,26 +105,26 @@ def _rows(encoder: Encoder, searched: Searched, duels: Sequence[Duel]) -> list[d
             "tokens_before": _before(duels, DEPTHS[name]) if moved else None,
             "queries": 2 * len(duels),
             "score": gain.score,
-            **{"gain": gain.value, "gain_low": low, "gain_high": high},
-            **{"change": change if moved else None, "kept": gain.kept(gains[START])},
-            **{"change_low": change_low if moved else None, "change_high": change_high if moved else None},
-            **{"won": won, "won_low": won_low, "won_high": won_high},
+            **gain.mean.columns("gain"),
+            **(gain.change(gains[START]) if moved else Estimate()).columns("change"),
+            "kept": gain.kept(gains[START]),
+            **gain.won.columns("won"),
             "words_gain": words[ALONE if name == ALONE else START],
         }
-        rows.append(row | {"is_lost": is_lost(low, row["kept"])})
+        rows.append(row | {"is_lost": is_lost(row["gain_low"], row["kept"])})
     return [*rows, _beyond(encoder, rows[1], words[START])]
 
 
 def _beyond(encoder: Encoder, start: dict[str, Any], words_gain: float | None) -> dict[str, Any]:
     """Whatever the evidence is, the tokens that are read are those of the filler: nothing is encoded to know this."""
-    ends = {f"{name}{end}": None for name in ("gain", "change", "won") for end in ("_low", "_high")}
     return start | {
         "depth": BEYOND,
         "is_read": False,
         "tokens_before": float(encoder.checkpoint.content_limit),
         "score": None,
-        **ends,
-        **{"gain": 0.0, "change": -start["gain"], "won": 0.5},
+        **Estimate(0.0).columns("gain"),
+        **Estimate(-start["gain"]).columns("change"),
+        **Estimate(0.5).columns("won"),
         "kept": None if start["kept"] is None else 0.0,
         "words_gain": words_gain,
         "is_lost": True,
@@ -160,7 +159,7 @@ def _words(encoder: Encoder, searched: Searched, duels: Sequence[Duel]) -> dict[
             for side in (0, 1)
         ]
         overlap = pair_overlap(asked, texts).get(TFIDF)
-        found[name] = None if overlap is None else Gains.of(overlap.reshape(-1, 2, 2)).value
+        found[name] = None if overlap is None else Gains.of(overlap.reshape(-1, 2, 2)).mean.value
     return found
 
 

@@ -18,7 +18,8 @@ import numpy as np
 from embaudit.corpora.downstream.task import unit_rows
 from embaudit.declared.finding import Finding
 from embaudit.measures.quality.material import MORE_PAIRS, SAMPLE
-from embaudit.measures.quality.measured import MeasuredPairs, shown
+from embaudit.measures.quality.measured import MeasuredPairs
+from embaudit.words.estimate import shown
 
 RULE = "collapsed"
 # On the sample, the packaged checkpoint has 126 directions and a separation of 2.5, and 112 and 2.2 with the wrong

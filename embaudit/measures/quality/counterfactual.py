@@ -13,12 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtri
 
-from embaudit.corpora.downstream.paired import PairedEstimate
 from embaudit.declared.finding import Finding, Level
 from embaudit.measures.quality.alternatives import Alternative
 from embaudit.measures.quality.material import MORE
-from embaudit.measures.quality.measured import shown, with_interval
 from embaudit.measures.quality.scores import ResampledScore
+from embaudit.words.estimate import Estimate, shown, with_interval
 
 RULE = "as_declared"
 LEVEL = 0.05
@@ -40,7 +39,7 @@ class Tested:
     """
 
     alternative: Alternative
-    mean: PairedEstimate
+    mean: Estimate
     wins_on_average: bool
     wins_on: str | None
 

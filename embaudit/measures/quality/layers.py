@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from embaudit.corpora.downstream.paired import PairedEstimate
 from embaudit.declared.finding import Finding, Level
-from embaudit.measures.quality.measured import Measured, shown, with_interval
+from embaudit.measures.quality.measured import Measured
 from embaudit.measures.quality.scores import ResampledScore
+from embaudit.words.estimate import Estimate, shown, with_interval
 
 RULE = "lost_in_layer"
 # Healthy checkpoints lose up to .03 in their last layers.
@@ -29,7 +29,7 @@ class Layers:
         return max(range(len(self.scores) - 1), key=lambda place: self.scores[place].value)
 
     @property
-    def lost(self) -> PairedEstimate:
+    def lost(self) -> Estimate:
         """The last score − the best earlier one."""
         return self.scores[-1].minus(self.scores[self.best]).estimate()
 

@@ -18,8 +18,9 @@ import numpy as np
 from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.settings import read_settings
 from embaudit.declared.finding import Finding
-from embaudit.measures.quality.measured import Measured, MeasuredCollection, MeasuredPairs, as_json, with_interval
+from embaudit.measures.quality.measured import Measured, MeasuredCollection, MeasuredPairs, as_json
 from embaudit.measures.quality.scores import ResampledScore
+from embaudit.words.estimate import with_interval
 
 RULE = "norm"
 # Of a vector's length: a length that bfloat16 divides by is rounded to 8 bits, and so is what comes out.

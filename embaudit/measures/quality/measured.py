@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from embaudit.checkpoint import Checkpoint
-from embaudit.corpora.downstream.paired import PairedEstimate
 from embaudit.embedders.checkpoint import declared_similarity
 from embaudit.measures.quality.baselines import collection_baselines, pair_baselines
 from embaudit.measures.quality.material import Collection, ScoredPairs
 from embaudit.measures.quality.passes import POOLINGS, SERVED, MultiPoolingEncoder, Pass, of_all, of_pairs
 from embaudit.measures.quality.scores import CollectionScorer, PairScorer, ResampledScore
+from embaudit.words.estimate import Numbers
 
 Ids = Sequence[Sequence[int]]
 
@@ -164,24 +164,9 @@ def measure_collection(checkpoint: Checkpoint, collection: Collection) -> Measur
     )
 
 
-def shown(number: float, *, signed: bool = False) -> str:
-    """``.74`` and ``−.03``; signed ``+.19``. As figures between −1 and 1 are printed in papers."""
-    sign = "−" if round(number, 2) < 0 else "+" if signed else ""
-    return sign + f"{abs(number):.2f}".removeprefix("0")
-
-
-def with_interval(estimate: PairedEstimate, *, signed: bool = False) -> str:
-    """``+.19 [.16, .22]``."""
-    assert estimate.value is not None
-    if estimate.low is None or estimate.high is None:
-        return shown(estimate.value, signed=signed)
-    return f"{shown(estimate.value, signed=signed)} [{shown(estimate.low)}, {shown(estimate.high)}]"
-
-
-def as_json(score: ResampledScore) -> dict[str, float | None]:
+def as_json(score: ResampledScore) -> Numbers:
     """Value and interval of a score."""
-    estimate = score.estimate()
-    return {"value": estimate.value, "low": estimate.low, "high": estimate.high}
+    return score.estimate().as_json()
 
 
 def _rows(found: Pass, places: Sequence[int]) -> Pass:

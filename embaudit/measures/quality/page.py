@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from embaudit.declared.chart import Axis, Chart, Layer, Mark, Panel
-from embaudit.declared.document import Column, Estimate, Part, Section, Table
+from embaudit.declared.document import Column, Part, Section, Table
 
 # Queries for the section's data, by name, for one audit.
 FACTS = {
@@ -18,6 +18,25 @@ FACTS = {
     ),
 }
 METRICS = {"pairs": "Spearman's ρ", "queries": "nDCG@10", "golden": "success@10"}
+SCORES = {
+    **{"data_set": Column("data set"), "of": Column("score of", is_prose=True), "items": Column("number", ",")},
+    "score": Column("score [95 %]", ".3f"),
+    "words_gain": Column("gain on word overlap [95 %]", "+.3f", "+.2f"),
+    "input_gain": Column("gain on its input embeddings [95 %]", "+.3f", "+.2f"),
+}
+SCALE = {
+    "data_set": Column("data set"),
+    "unrelated_median": Column("unrelated pairs: median", ".2f"),
+    "matching_median": Column("matching pairs: median", ".2f"),
+    "threshold": Column("lets 1 % of unrelated through [95 %]", ".3f"),
+    "kept": Column("keeps of matching [95 %]", ".0%", ".0%"),
+    **{"directions": Column("directions", ".0f"), "separation": Column("separation", ".1f")},
+}
+READINGS = {
+    **{"reading": Column("reading", is_prose=True), "aspect": Column("changes")},
+    **{"data_set": Column("data set"), "kind": Column("score of")},
+    "gain": Column("gain on the declared reading [95 %]", "+.3f", "+.2f"),
+}
 READINGS_SHOWN = 8
 BESIDE = 2
 Row = Mapping[str, Any]
@@ -30,65 +49,24 @@ def section(facts: dict[str, Any]) -> Section | None:
 
 def _parts(facts: dict[str, Any]) -> Iterator[Part]:
     rows = facts["quality"]
-    yield Table(
-        (
-            *(Column("data set"), Column("score of", is_prose=True), Column("number", ",")),
-            *(Column("score [95 %]", ".3f"), Column("gain on word overlap [95 %]", "+.3f", "+.2f")),
-            Column("gain on its input embeddings [95 %]", "+.3f", "+.2f"),
-        ),
-        [
-            (
-                *(row["data_set"], f"{row['kind']}, {METRICS[row['kind']]}", row["items"]),
-                *(_estimate(row, name) for name in ("score", "words_gain", "input_gain")),
-            )
-            for row in rows
-        ],
+    yield Table.of(
+        SCORES,
+        [{**row, "of": f"{row['kind']}, {METRICS[row['kind']]}"} for row in rows],
         "Scores, beside what needs no network",
         more="embaudit query quality",
     )
     if scaled := [row for row in rows if row["threshold"] is not None]:
-        yield Table(
-            (
-                *(
-                    Column("data set"),
-                    Column("unrelated pairs: median", ".2f"),
-                    Column("matching pairs: median", ".2f"),
-                ),
-                *(
-                    Column("lets 1 % of unrelated through [95 %]", ".3f"),
-                    Column("keeps of matching [95 %]", ".0%", ".0%"),
-                ),
-                *(Column("directions", ".0f"), Column("separation", ".1f")),
-            ),
-            [
-                (
-                    *(row["data_set"], row["unrelated_median"], row["matching_median"], _estimate(row, "threshold")),
-                    *(_estimate(row, "kept"), row["directions"], row["separation"]),
-                )
-                for row in scaled
-            ],
-            "The scale of its scores, for thresholds",
-        )
+        yield Table.of(SCALE, scaled, "The scale of its scores, for thresholds")
     if facts["quality_layers"]:
         yield _layer_chart(rows, facts["quality_layers"])
     if facts["quality_readings"]:
-        yield Table(
-            (
-                *(Column("reading", is_prose=True), Column("changes"), Column("data set"), Column("score of")),
-                Column("gain on the declared reading [95 %]", "+.3f", "+.2f"),
-            ),
-            [
-                (row["reading"], row["aspect"], row["data_set"], row["kind"], _estimate(row, "gain"))
-                for row in facts["quality_readings"]
-            ],
+        yield Table.of(
+            READINGS,
+            facts["quality_readings"],
             "The same checkpoint read otherwise, best first",
             brief=READINGS_SHOWN,
             more="embaudit query quality-readings",
         )
-
-
-def _estimate(row: Row, name: str) -> Estimate:
-    return Estimate(row[name], row[f"{name}_low"], row[f"{name}_high"])
 
 
 def _layer_chart(data: list[Row], layers: list[Row]) -> Chart:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from embaudit.measures.quality.baselines import INPUT_EMBEDDINGS
-from embaudit.statistics.intervals import holding
+from embaudit.words.estimate import Estimate
 
 Figures = Mapping[str, Any]
 Row = dict[str, Any]
@@ -65,6 +65,5 @@ def _of(one: Figures) -> Row:
 
 
 def _estimate(name: str, figure: Figures | None) -> Row:
-    value, low, high = (figure[end] for end in ("value", "low", "high")) if figure else (None, None, None)
-    ends = holding(value, (low, high))
-    return dict(zip((name, f"{name}_low", f"{name}_high"), (value, *ends), strict=True))
+    known = Estimate(**figure) if figure else Estimate()
+    return Estimate.holding(known.value, (known.low, known.high)).columns(name)

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from embaudit.corpora.downstream.paired import PairedEstimate
 from embaudit.declared.finding import Finding
 from embaudit.measures.quality.material import MORE_PAIRS
-from embaudit.measures.quality.measured import MeasuredPairs, shown, with_interval
+from embaudit.measures.quality.measured import MeasuredPairs
 from embaudit.statistics.intervals import exact_share, quantile_ranks
+from embaudit.words.estimate import Estimate, shown, with_interval
 
 RULE = "score_scale"
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -31,8 +31,8 @@ class Scale:
 
     unrelated: tuple[float, ...]
     matching: tuple[float, ...]
-    threshold: PairedEstimate
-    above: PairedEstimate
+    threshold: Estimate
+    above: Estimate
 
 
 def measure_scale(measured: MeasuredPairs) -> Scale | None:
@@ -52,7 +52,7 @@ def measure_scale(measured: MeasuredPairs) -> Scale | None:
     )
 
 
-def _threshold(unrelated: np.ndarray, units: int, most: float | None) -> PairedEstimate:
+def _threshold(unrelated: np.ndarray, units: int, most: float | None) -> Estimate:
     """The quantile of (n,) values of so many independent units.
 
     Args:
@@ -66,10 +66,10 @@ def _threshold(unrelated: np.ndarray, units: int, most: float | None) -> PairedE
         return float(in_order[round((rank - 1) * (len(in_order) - 1) / max(units - 1, 1))])
 
     end = most if high is None else at(high)
-    return PairedEstimate(value) if end is None else PairedEstimate(value, min(at(low), value), max(end, value))
+    return Estimate(value) if end is None else Estimate.reaching(value, (at(low), end))
 
 
-def _above(matching: np.ndarray, units: int, threshold: PairedEstimate) -> PairedEstimate:
+def _above(matching: np.ndarray, units: int, threshold: Estimate) -> Estimate:
     """The share of (n,) values above the threshold, which is uncertain itself."""
     assert threshold.value is not None
     shares = [
@@ -78,10 +78,8 @@ def _above(matching: np.ndarray, units: int, threshold: PairedEstimate) -> Paire
     ]
     value, least, most = shares
     if value is None or least is None or most is None:
-        return PairedEstimate(value)
-    return PairedEstimate(
-        value, exact_share(round(least * units), units)[0], exact_share(round(most * units), units)[1]
-    )
+        return Estimate(value)
+    return Estimate(value, exact_share(round(least * units), units)[0], exact_share(round(most * units), units)[1])
 
 
 def scale_findings(measured: MeasuredPairs, scale: Scale | None) -> list[Finding]:
@@ -96,14 +94,7 @@ def scale_findings(measured: MeasuredPairs, scale: Scale | None) -> list[Finding
         f"On {measured.name}, nine in ten unrelated pairs have a {what} of {shown(low)} to {shown(middle_high)} "
         f"(median {shown(scale.unrelated[2])}), and matching pairs of {shown(matching_low)} to {shown(matching_high)} "
         f"(median {shown(scale.matching[2])}). A threshold of {with_interval(scale.threshold)} lets 1 % of unrelated "
-        f"pairs through and keeps {_percent(scale.above)} of matching ones."
+        f"pairs through and keeps {scale.above.percent()} of matching ones."
     )
     estimate = scale.threshold
     return [Finding("ok", sentence, name=RULE, value=estimate.value, low=estimate.low, high=estimate.high)]
-
-
-def _percent(estimate: PairedEstimate) -> str:
-    text = f"{100 * (estimate.value or 0.0):.0f} %"
-    if estimate.low is None or estimate.high is None:
-        return text
-    return f"{text} [{100 * estimate.low:.0f}, {100 * estimate.high:.0f}]"

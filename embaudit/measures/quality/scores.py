@@ -18,10 +18,10 @@ from functools import cached_property
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from embaudit.corpora.downstream.paired import PairedEstimate
 from embaudit.corpora.downstream.retrieval import evaluate, ranked
 from embaudit.measures.quality.material import Collection, ScoredPairs
 from embaudit.statistics.intervals import NORMAL, unit_weights
+from embaudit.words.estimate import Estimate
 
 RESAMPLES = 1_000
 SEED = 0
@@ -44,20 +44,18 @@ class ResampledScore:
         deviation = float(self.resampled.std(ddof=1)) if len(self.resampled) > 1 else 0.0
         return deviation if deviation > 1e-12 else None
 
-    def share_estimate(self) -> PairedEstimate:
+    def share_estimate(self) -> Estimate:
         """The interval of a share: ± z deviations of its logit, which do not pass 0 or 1; none at either."""
         if self.deviation is None or not 0 < self.value < 1:
-            return PairedEstimate(self.value)
+            return Estimate(self.value)
         middle = math.log(self.value / (1 - self.value))
         half = NORMAL * self.deviation / (self.value * (1 - self.value))
         low, high = (1 / (1 + math.exp(-end)) for end in (middle - half, middle + half))
-        return PairedEstimate(self.value, low, high)
+        return Estimate(self.value, low, high)
 
-    def estimate(self, z: float = NORMAL) -> PairedEstimate:
+    def estimate(self, z: float = NORMAL) -> Estimate:
         """The value ± z deviations."""
-        if self.deviation is None:
-            return PairedEstimate(self.value)
-        return PairedEstimate(self.value, self.value - z * self.deviation, self.value + z * self.deviation)
+        return Estimate.around(self.value, None if self.deviation is None else z * self.deviation)
 
     def minus(self, other: ResampledScore) -> ResampledScore:
         """The paired difference; both must be of the same data set."""

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from embaudit.declared.finding import Finding, Level
 from embaudit.measures.quality.baselines import INPUT_EMBEDDINGS
 from embaudit.measures.quality.material import MORE
-from embaudit.measures.quality.measured import Measured, with_interval
+from embaudit.measures.quality.measured import Measured
 from embaudit.measures.quality.scores import ResampledScore
+from embaudit.words.estimate import with_interval
 
 RULE = "no_better_than_words"
 # A score of less than this share of what words alone reach, and so far below for certain, is no weakness on a kind of

@@ -14,7 +14,7 @@ import numpy as np
 from embaudit.measures.socm.clouds import TokenCloud
 from embaudit.measures.socm.pairs import given_pairs
 from embaudit.measures.socm.summary import jackknife_of_pairs
-from embaudit.statistics.intervals import around
+from embaudit.words.estimate import Estimate
 
 DISTANCES = ("socm", "d_mu", "d_sigma")
 
@@ -75,7 +75,7 @@ def contrasts(
         own, other = getattr(listed, name), getattr(random, name)
         change = own - other
         mean = float(change.mean())
-        low, high = around(
+        _, low, high = Estimate.around(
             mean, jackknife_of_pairs(np.bincount(places, weights=change), counts, float(change.sum()), len(change))
         )
         found.append(

@@ -13,7 +13,7 @@ import numpy as np
 
 from embaudit.measures.socm.pairs import PairBlock
 from embaudit.measures.socm.summary import jackknife_of_pairs
-from embaudit.statistics.intervals import around
+from embaudit.words.estimate import Estimate
 
 # Lower edges of the length bins, in pooled tokens; the last bin is open.
 EDGES = (1, 17, 33, 65, 129, 257)
@@ -99,7 +99,9 @@ class LengthCells:
     def _cell(self, shorter: int, longer: int) -> LengthCell:
         sums = self._cells[shorter, longer]
         socm, d_mu, d_sigma, trace = (float(total) / sums.pairs for total in sums.totals)
-        low, high = around(socm, jackknife_of_pairs(sums.by_text, sums.counts, float(sums.totals[0]), sums.pairs))
+        _, low, high = Estimate.around(
+            socm, jackknife_of_pairs(sums.by_text, sums.counts, float(sums.totals[0]), sums.pairs)
+        )
         return LengthCell(
             shorter=EDGES[shorter],
             longer=EDGES[longer],

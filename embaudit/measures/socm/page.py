@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from textwrap import shorten
 from typing import Any
 
-from embaudit.declared.document import Column, Estimate, Part, Section, Table
+from embaudit.declared.document import Column, Part, Section, Table
 from embaudit.measures.socm import charts
 
 # Queries for the section's data, by name, for one audit.
@@ -36,33 +36,37 @@ FACTS = {
     **charts.FACTS,
 }
 
-COLUMNS = (
-    Column("corpus"),
-    *(Column("texts", ","), Column("pairs", ",")),
-    Column("SOCM [95 %]", ".3f", is_bar=True),
-    Column("5–95 %", is_right=True),
-    *(Column("d_mu", ".3f"), Column("d_sigma", ".3f"), Column("tr Σ", ".2f"), Column("tr Σ > 2", ".0%")),
-)
-WORST = (
-    *(Column("SOCM", ".3f"), Column("d_mu", ".3f"), Column("d_sigma", ".3f")),
-    *(Column("first text", is_prose=True), Column("second text", is_prose=True)),
-)
+SOCM = Column("SOCM [95 %]", ".3f", is_bar=True, ends=("socm_low", "socm_high"))
+TERMS = {
+    **{"d_mu_mean": Column("d_mu", ".3f"), "d_sigma_mean": Column("d_sigma", ".3f")},
+    **{"trace_mean": Column("tr Σ", ".2f"), "share_trace_above_bound": Column("tr Σ > 2", ".0%")},
+}
+COLUMNS = {
+    **{"corpus": Column("corpus"), "texts": Column("texts", ","), "pairs": Column("pairs", ",")},
+    **{"socm_mean": SOCM, "range": Column("5–95 %", is_right=True), **TERMS},
+}
+WORST = {
+    **{"socm": Column("SOCM", ".3f"), "d_mu": Column("d_mu", ".3f"), "d_sigma": Column("d_sigma", ".3f")},
+    **{"first_text": Column("first text", is_prose=True), "second_text": Column("second text", is_prose=True)},
+}
 # Characters of a text, enough to tell what it is about.
 EXCERPT = 240
-CUT_COLUMNS = (
-    *(Column("corpus"), Column("tokens", ","), Column("texts", ",")),
-    Column("SOCM [95 %]", ".3f", is_bar=True),
-    *(Column("d_mu", ".3f"), Column("d_sigma", ".3f"), Column("tr Σ", ".2f"), Column("tr Σ > 2", ".0%")),
-)
-CONTRASTS = (
-    *(Column("corpus"), Column("distance"), Column("pairs", ",")),
-    *(Column("listed", ".3f"), Column("random", ".3f"), Column("difference [95 %]", "+.3f")),
-)
-POOLINGS = (
-    *(Column("corpus"), Column("pooling"), Column("served"), Column("texts", ",")),
-    *(Column("ranking [95 %]", ".3f", is_bar=True), Column("kept [95 %]", ".3f"), Column("cosine to mean", ".3f")),
-)
+CUT_COLUMNS = {
+    **{"corpus": Column("corpus"), "tokens": Column("tokens", ","), "texts": Column("texts", ",")},
+    **{"socm_mean": SOCM, **TERMS},
+}
+CONTRASTS = {
+    **{"corpus": Column("corpus"), "distance": Column("distance"), "pairs": Column("pairs", ",")},
+    **{"listed_mean": Column("listed", ".3f"), "random_mean": Column("random", ".3f")},
+    "difference": Column("difference [95 %]", "+.3f"),
+}
 POOLING_NAMES = {"cls": "first token", "lasttoken": "last token", "weightedmean": "position-weighted mean"}
+POOLINGS = {
+    **{"corpus": Column("corpus"), "pooling": Column("pooling", words=POOLING_NAMES)},
+    **{"is_served": Column("served", words={True: "yes", False: ""}), "texts": Column("texts", ",")},
+    "correlation": Column("ranking [95 %]", ".3f", is_bar=True),
+    **{"kept": Column("kept [95 %]", ".3f"), "cosine_to_mean": Column("cosine to mean", ".3f")},
+}
 # Counts of texts to mention if they are not 0.
 LEFT_OUT = {
     "undefined": "left out (their tokens average to zero)",
@@ -77,10 +81,11 @@ def section(facts: dict[str, Any]) -> Section | None:
 
 
 def _parts(facts: dict[str, Any]) -> Iterator[Part]:
-    yield Table(COLUMNS, [_corpus(row) for row in facts["socm"]], "What mean pooling discards")
+    ranges = [{**row, "range": f"{row['socm_q05']:.2f}–{row['socm_q95']:.2f}"} for row in facts["socm"]]
+    yield Table.of(COLUMNS, ranges, "What mean pooling discards")
     for row in facts["socm"]:
         yield from charts.charts(facts, row["corpus"])
-        yield Table(
+        yield Table.of(
             WORST,
             [_pair(pair) for pair in facts["socm_worst"] if pair["corpus"] == row["corpus"]],
             f"Pairs with the highest SOCM, {row['corpus']}",
@@ -91,7 +96,7 @@ def _parts(facts: dict[str, Any]) -> Iterator[Part]:
         if counted:
             yield f"Texts in {row['corpus']}: {'; '.join(counted)}."
     if facts["socm_cuts"]:
-        yield Table(CUT_COLUMNS, [_cut(row) for row in facts["socm_cuts"]], "The same for texts cut to a fixed length")
+        yield Table.of(CUT_COLUMNS, facts["socm_cuts"], "The same for texts cut to a fixed length")
     for row in facts["socm"]:
         if row["correlation_trace"] is not None and row["correlation_length"] is not None:
             yield (
@@ -99,15 +104,11 @@ def _parts(facts: dict[str, Any]) -> Iterator[Part]:
                 f"{row['correlation_trace']:.2f}, of a text's spread with its length {row['correlation_length']:.2f}."
             )
     if facts["socm_contrasts"]:
-        yield Table(
-            CONTRASTS,
-            [_contrast(row) for row in facts["socm_contrasts"]],
-            "Listed pairs compared with random pairs of the same texts",
-        )
+        yield Table.of(CONTRASTS, facts["socm_contrasts"], "Listed pairs compared with random pairs of the same texts")
     if facts["socm_poolings"]:
-        yield Table(
+        yield Table.of(
             POOLINGS,
-            [_pooling(row) for row in facts["socm_poolings"]],
+            facts["socm_poolings"],
             "Poolings of the same token states: how closely each ranks pairs as all their tokens do (Spearman's ρ), "
             "and how much of the tokens one vector keeps",
             more="embaudit query socm-poolings",
@@ -122,38 +123,6 @@ def _parts(facts: dict[str, Any]) -> Iterator[Part]:
         )
 
 
-def _contrast(row: dict[str, Any]) -> tuple[Any, ...]:
-    return (
-        *(row["corpus"], row["distance"], row["pairs"], row["listed_mean"], row["random_mean"]),
-        Estimate(row["difference"], row["difference_low"], row["difference_high"]),
-    )
-
-
-def _pooling(row: dict[str, Any]) -> tuple[Any, ...]:
-    return (
-        *(row["corpus"], POOLING_NAMES.get(row["pooling"], row["pooling"]), "yes" if row["is_served"] else ""),
-        *(row["texts"], Estimate(row["correlation"], row["correlation_low"], row["correlation_high"])),
-        *(Estimate(row["kept"], row["kept_low"], row["kept_high"]), row["cosine_to_mean"]),
-    )
-
-
-def _cut(row: dict[str, Any]) -> tuple[Any, ...]:
-    return (
-        *(row["corpus"], row["tokens"], row["texts"]),
-        Estimate(row["socm_mean"], row["socm_low"], row["socm_high"]),
-        *(row["d_mu_mean"], row["d_sigma_mean"], row["trace_mean"], row["share_trace_above_bound"]),
-    )
-
-
-def _corpus(row: dict[str, Any]) -> tuple[Any, ...]:
-    return (
-        *(row["corpus"], row["texts"], row["pairs"]),
-        Estimate(row["socm_mean"], row["socm_low"], row["socm_high"]),
-        f"{row['socm_q05']:.2f}–{row['socm_q95']:.2f}",
-        *(row["d_mu_mean"], row["d_sigma_mean"], row["trace_mean"], row["share_trace_above_bound"]),
-    )
-
-
-def _pair(row: dict[str, Any]) -> tuple[Any, ...]:
-    texts = (row["first_text"], row["second_text"])
-    return (row["socm"], row["d_mu"], row["d_sigma"], *(shorten(text, EXCERPT, placeholder=" …") for text in texts))
+def _pair(row: dict[str, Any]) -> dict[str, Any]:
+    texts = {name: shorten(row[name], EXCERPT, placeholder=" …") for name in ("first_text", "second_text")}
+    return {**row, **texts}

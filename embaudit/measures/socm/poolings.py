@@ -28,6 +28,7 @@ import numpy as np
 
 from embaudit.corpora.downstream.task import unit_rows
 from embaudit.statistics.intervals import MIN_UNITS, jackknife_half_width, mean_with_interval, spearman
+from embaudit.words.estimate import Estimate
 
 # Names as in sentence-transformers. The mean divided by √n has the same direction as the mean.
 POOLINGS = ("mean", "cls", "lasttoken", "max", "weightedmean")
@@ -109,20 +110,18 @@ def compare_poolings(
         cosines = np.einsum("kd,kd->k", directions[first, place], directions[second, place])
         correlation = spearman(1 - cosines, angles)
         half = None if correlation is None else _half_width(1 - cosines, angles, groups[first], groups[second])
-        mean, low, high = mean_with_interval(kept[:, place])
-        assert mean is not None
+        mean = mean_with_interval(kept[:, place])
+        agreement = Estimate() if correlation is None else Estimate.around(correlation, half).within(-1.0, 1.0)
         found.append(
             PoolingStat(
                 pooling=name,
                 texts=len(texts),
                 pairs=len(angles),
-                kept=mean,
-                kept_low=low,
-                kept_high=high,
+                kept=mean.known,
+                kept_low=mean.low,
+                kept_high=mean.high,
                 cosine_to_mean=float(to_mean[:, place].mean()),
-                correlation=correlation,
-                correlation_low=None if half is None or correlation is None else max(correlation - half, -1.0),
-                correlation_high=None if half is None or correlation is None else min(correlation + half, 1.0),
+                **agreement.columns("correlation"),
             )
         )
     return found

@@ -13,8 +13,9 @@ import numpy as np
 
 from embaudit.measures.socm.clouds import TRACE_BOUND
 from embaudit.measures.socm.pairs import PairBlock
-from embaudit.statistics.intervals import around, jackknife_half_width
+from embaudit.statistics.intervals import jackknife_half_width
 from embaudit.words.errors import MeasureError
+from embaudit.words.estimate import Estimate
 
 LEVELS = (1, 5, 25, 50, 75, 95, 99)
 QUANTILES = tuple(f"socm_q{level:02}" for level in LEVELS)
@@ -87,7 +88,7 @@ def summarise(
     if not pairs:
         raise MeasureError("SOCM has no pair to average.", next_step="Give a corpus of at least two texts.")
     mean = total / pairs
-    low_end, high_end = around(mean, jackknife_of_pairs(sums, counts, total, pairs))
+    estimate = Estimate.around(mean, jackknife_of_pairs(sums, counts, total, pairs))
     known = traces[np.isfinite(traces)]
     quantiles = np.clip([sketch.quantile(level / 100) for level in LEVELS], low, high)
     return SocmSummary(
@@ -95,8 +96,8 @@ def summarise(
         undefined=size - len(known),
         pairs=pairs,
         socm_mean=mean,
-        socm_low=low_end,
-        socm_high=high_end,
+        socm_low=estimate.low,
+        socm_high=estimate.high,
         socm_min=low,
         socm_max=high,
         **dict(zip(QUANTILES, map(float, quantiles), strict=True)),

@@ -7,6 +7,7 @@ from typing import Any
 
 from embaudit.declared.chart import Axis, Chart, Layer, Mark, Panel, Tone, interval
 from embaudit.measures.sticky.scores import SEVERITY_FROM_LOSS
+from embaudit.words.estimate import Estimate
 
 # The search's measurement of each token; loss is relative to the ordinary tokens' slope.
 SCANNED = (
@@ -106,7 +107,7 @@ def _estimates(rows: list[dict[str, Any]], series: list[str]) -> list[Layer]:
 
 
 def _label(row: dict[str, Any]) -> str:
-    bounds = "" if row.get("loss_low") is None else f" [{row['loss_low']:.2f}, {row['loss_high']:.2f}]"
+    bounds = Estimate.of(row, "loss").interval()
     return f"{row['token']}{', ' + row['script'] if row.get('script') else ''}: loss {row['loss']:.3f}{bounds}"
 
 

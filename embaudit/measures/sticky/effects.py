@@ -19,7 +19,8 @@ import scipy
 from embaudit.measures.sticky.moments import NEAR_U, PER_DRAW, Moments, plain_moments
 from embaudit.measures.sticky.points import MIN_VARIANCE, Points
 from embaudit.measures.sticky.scores import Severity, pull, retention, rho, rho_before, severity
-from embaudit.statistics.intervals import Ends, holding, percentile_intervals, resample_clusters
+from embaudit.statistics.intervals import percentile_intervals, resample_clusters
+from embaudit.words.estimate import Estimate
 
 # H0: no more extreme than this percentile of ordinary tokens.
 CONTROL_PERCENTILE = 95.0
@@ -82,13 +83,13 @@ def measure_effects(
     drawn = drawn_controls(is_control, resamples, seed)
     ordinary = np.median(np.take_along_axis(lines.slope, drawn, axis=1), axis=1, keepdims=True)
 
-    def intervals(values: np.ndarray, resampled: np.ndarray) -> list[Ends]:
+    def estimates(values: np.ndarray, resampled: np.ndarray) -> list[Estimate]:
         found = zip(values, percentile_intervals(resampled), strict=True)
-        return [holding(_number(value), ends) for value, ends in found]
+        return [Estimate.holding(_number(value), ends) for value, ends in found]
 
-    pull_interval, slope_interval = intervals(pulls, pulls_b), intervals(line.slope, lines.slope)
-    loss_interval = intervals(losses, 1 - lines.slope / ordinary)
-    focal_interval = intervals(line.focal_point, lines.focal_point)
+    pull_of, slope_of = estimates(pulls, pulls_b), estimates(line.slope, lines.slope)
+    loss_of = estimates(losses, 1 - lines.slope / ordinary)
+    focal_of = estimates(line.focal_point, lines.focal_point)
     p_pull, p_slope = _p_values(pulls_b, drawn), _p_values(-lines.slope, drawn)
     # Rounding must not count as spread, as in ``retention``.
     variance = np.var(points.before)
@@ -96,26 +97,25 @@ def measure_effects(
     before = plain.x.sum() / points.count
     effects = []
     for t in range(len(moments.values)):
-        focal, focal_low, focal_high = _number(line.focal_point[t]), *focal_interval[t]
         effects.append(
             Effect(
                 points=points.count,
                 rho=float(rho_t[t]),
                 rho_0=rho_0,
                 pull=float(pulls[t]),
-                pull_low=pull_interval[t][0],
-                pull_high=pull_interval[t][1],
+                pull_low=pull_of[t].low,
+                pull_high=pull_of[t].high,
                 excess_pull=float(excess[t]),
                 slope=float(line.slope[t]),
-                slope_low=slope_interval[t][0],
-                slope_high=slope_interval[t][1],
+                slope_low=slope_of[t].low,
+                slope_high=slope_of[t].high,
                 loss=float(losses[t]),
-                loss_low=loss_interval[t][0],
-                loss_high=loss_interval[t][1],
-                focal_point=focal,
-                focal_low=focal_low,
-                focal_high=focal_high,
-                sticks_to=_sticks_to(focal, focal_low, focal_high, u),
+                loss_low=loss_of[t].low,
+                loss_high=loss_of[t].high,
+                focal_point=focal_of[t].value,
+                focal_low=focal_of[t].low,
+                focal_high=focal_of[t].high,
+                sticks_to=_sticks_to(focal_of[t], u),
                 severity=severity(float(losses[t])),
                 shift=float(after[t] - before),
                 compression=float(spread_after[t] / spread) if spread > 0 else None,
@@ -177,7 +177,7 @@ def _number(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
-def _sticks_to(focal: float | None, low: float | None, high: float | None, u: float) -> str | None:
-    if focal is None or low is None or high is None:
+def _sticks_to(focal: Estimate, u: float) -> str | None:
+    if focal.low is None or focal.high is None:
         return None
-    return "u" if low <= u <= high else f"{focal:.3f}"
+    return "u" if focal.low <= u <= focal.high else f"{focal.value:.3f}"

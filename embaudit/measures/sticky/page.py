@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from math import inf
 from typing import Any
 
-from embaudit.declared.document import Column, Estimate, Part, Section, Table, count
+from embaudit.declared.document import Column, Part, Section, Table, count
 from embaudit.measures.sticky import charts
 from embaudit.measures.sticky.thresholds import MIN_FOR_THRESHOLD
+from embaudit.words.estimate import Estimate
 
 # Queries for the section's data, by name, for one audit.
 FACTS = {
@@ -38,24 +40,19 @@ FACTS = {
 }
 
 TOKENS_IN_SHORT = 5
-SEVERITIES = (
-    Column("at least"),
-    Column("loss from", ".2f"),
-    Column("in the vocabulary, estimated [95 %]", ",.0f", bounds=",.0f"),
-    Column("validated", ",d"),
-    Column("confirmed", ",d"),
-    Column("", is_prose=True),
-)
-COLUMNS = (
-    Column("token"),
-    Column("id", "d"),
-    Column("script"),
-    Column("loss [95 %]", ".3f", is_bar=True),
-    Column("pull [95 %]", ".3f"),
-    Column("focal point", is_right=True),
-    Column("severity", levels={"strong": "problem", "moderate": "look"}),
-    Column("outlier among candidates", is_prose=True),
-)
+SEVERITIES = {
+    **{"severity": Column("at least"), "least_loss": Column("loss from", ".2f")},
+    "estimated": Column("in the vocabulary, estimated [95 %]", ",.0f", ",.0f"),
+    **{"validated": Column("validated", ",d"), "confirmed": Column("confirmed", ",d")},
+    "is_capped": Column("", is_prose=True, words={True: "more than were validated", False: ""}),
+}
+COLUMNS = {
+    **{"token": Column("token"), "token_id": Column("id", "d"), "script": Column("script")},
+    **{"loss": Column("loss [95 %]", ".3f", is_bar=True), "pull": Column("pull [95 %]", ".3f")},
+    "focal": Column("focal point", is_right=True),
+    "severity": Column("severity", levels={"strong": "problem", "moderate": "look"}),
+    "outlier": Column("outlier among candidates", is_prose=True),
+}
 
 
 def section(facts: dict[str, Any]) -> Section | None:
@@ -70,7 +67,7 @@ def _parts(facts: dict[str, Any]) -> Iterator[Part]:
         yield in_half
     if facts["sticky_candidates"]:
         yield charts.severity_chart(facts)
-    yield Table(
+    yield Table.of(
         COLUMNS,
         [_token(row) for row in facts["tokens"]],
         f"Tokens with the largest loss ({first['basis']})",
@@ -82,9 +79,9 @@ def _parts(facts: dict[str, Any]) -> Iterator[Part]:
     if facts["doses"]:
         yield _doses(facts["doses"])
     if facts["severities"]:
-        yield Table(
+        yield Table.of(
             SEVERITIES,
-            [_severity(row) for row in facts["severities"]],
+            facts["severities"],
             f"Number of tokens by severity, estimated from a random sample of {first['pilot']:,}",
             key="sticky-severities",
         )
@@ -121,11 +118,11 @@ def _scan(row: dict[str, Any]) -> str:
     saved = ""
     if row["search"] == "sequential":
         saved = f" ({row['exhaustive_encodes'] / row['encodes']:.1f} times fewer than exhaustively)"
-    # Null in audits of older versions.
+    # Null in audits of older versions; the interval also where every entry was encoded.
     against = "" if row["anchors"] is None else f", each compared with {row['anchors']:,} sentences"
     return (
         f"{row['scanned']:,} of {row['vocabulary_size']:,} vocabulary entries scanned ({row['eligible']:,} can occur "
-        f"in a text): {spent}{against}; {row['encodes']:,} encodes{saved}. u = {row['u']:.4f}{_between(row)}."
+        f"in a text): {spent}{against}; {row['encodes']:,} encodes{saved}. u = {Estimate.of(row, 'u'):.4f}."
     )
 
 
@@ -145,20 +142,14 @@ def _in_half(row: dict[str, Any]) -> str:
     )
 
 
-def _between(row: dict[str, Any]) -> str:
-    # Null where every entry was encoded, and in audits of older versions.
-    return "" if row["u_low"] is None else f" [{row['u_low']:.4f}, {row['u_high']:.4f}]"
-
-
 def _shape(row: dict[str, Any]) -> str:
     """Distribution of the vocabulary's similarities, against the Gaussian that the paper assumes."""
     what = "input embeddings" if row["space"] == "input_embeddings" else "vocabulary entries encoded as texts"
-    low = row["gaussian_distance_low"]
-    interval = "" if low is None else f" [{max(low, 0):.1%}, {row['gaussian_distance_high']:.1%}]"
+    distance = Estimate.of(row, "gaussian_distance").within(0.0, inf)
     return (
         f"Similarities between {row['tokens']:,} {what} have mean {row['mean']:.3f}, standard deviation "
         f"{row['sd']:.3f}, skewness {row['skewness']:.2f} and excess kurtosis {row['excess_kurtosis']:.2f}; the "
-        f"largest difference from a Gaussian's cumulative distribution is {row['gaussian_distance']:.1%}{interval}."
+        f"largest difference from a Gaussian's cumulative distribution is {distance:.1%}."
     )
 
 
@@ -179,25 +170,9 @@ def _doses(rows: list[dict[str, Any]]) -> Table:
     )
 
 
-def _severity(row: dict[str, Any]) -> tuple[Any, ...]:
-    return (
-        row["severity"],
-        row["least_loss"],
-        Estimate(row["estimated"], row["estimated_low"], row["estimated_high"]),
-        row["validated"],
-        row["confirmed"],
-        "more than were validated" if row["is_capped"] else "",
-    )
-
-
-def _token(row: dict[str, Any]) -> tuple[Any, ...]:
+def _token(row: dict[str, Any]) -> dict[str, Any]:
     focal = "" if row["focal_point"] is None else f"{row['focal_point']:.2f}{' (u)' if row['sticks_to'] == 'u' else ''}"
-    return (
-        *(row["token"], row["token_id"], row["script"]),
-        Estimate(row["loss"], row["loss_low"], row["loss_high"]),
-        Estimate(row["pull"], row["pull_low"], row["pull_high"]),
-        *(focal, row["severity"], _outlier(row)),
-    )
+    return {**row, "focal": focal, "outlier": _outlier(row)}
 
 
 def _outlier(row: dict[str, Any]) -> str:
@@ -219,7 +194,7 @@ def _protocol(row: dict[str, Any]) -> str:
             f"{row['miss_low']:.0%} to {row['miss_high']:.0%})"
         )
     trusted = "".join(
-        f"; {said} {row[name]:.2f} [{row[f'{name}_low']:.2f}, {row[f'{name}_high']:.2f}]"
+        f"; {said} {Estimate.of(row, name):.2f}"
         for name, said in (("reliability", "reliability"), ("prediction", "prediction from input embeddings"))
         if row.get(f"{name}_low") is not None
     )

@@ -25,7 +25,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from embaudit.measures.sticky.scores import SEVERITY_FROM_LOSS, Scores, Severity
-from embaudit.statistics.intervals import Ends, exact_share, holding, percentile_intervals
+from embaudit.statistics.intervals import exact_share, percentile_intervals
+from embaudit.words.estimate import Estimate
 
 GRID_STEP = 0.0125
 ITERATIONS = 100
@@ -114,8 +115,8 @@ class MeasuredLosses:
         times: np.ndarray = np.concatenate(drawn, axis=1) * self.weights
         return times
 
-    def interval(self, number: float, resampled: np.ndarray, least: float) -> Ends:
-        """Interval of a number of tokens: bootstrap percentiles, wider by Clopper–Pearson's of a share of 0 or 1.
+    def estimate(self, number: float, resampled: np.ndarray, least: float) -> Estimate:
+        """A number of tokens with its interval: bootstrap percentiles, wider by Clopper–Pearson's of a share of 0 or 1.
 
         If none of a sample is that bad, none of its resamples is, which says too little about the others.
         """
@@ -128,7 +129,7 @@ class MeasuredLosses:
                 high = max(high, number + self.others * ends[1])
             if bad == hits:
                 low = min(low, number - self.others * (1 - ends[0]))
-        return holding(number, (max(low, 0.0), high))
+        return Estimate.holding(number, (max(low, 0.0), high))
 
 
 def prevalence(
@@ -140,32 +141,27 @@ def prevalence(
         validated: loss, and the lower end of its interval, of every validated candidate.
     """
     least = [value for value, _ in SEVERITY_FROM_LOSS]
-    found: list[tuple[float | None, float | None, float | None]] = [(None, None, None)] * len(least)
+    found = [Estimate()] * len(least)
     all_losses, weights = np.concatenate([measured.counted, measured.sampled]), measured.weights
     if len(all_losses) and np.isfinite(measured.error):
         generator = np.random.default_rng([seed, len(all_losses), 3])
         drawn = np.concatenate([weights[None], measured.resampled(resamples, generator)])
         numbers = shares_at_least(all_losses, measured.error, least, drawn) * weights.sum()
         found = [
-            (float(numbers[0, place]), *measured.interval(float(numbers[0, place]), numbers[1:, place], value))
-            for place, value in enumerate(least)
+            measured.estimate(float(numbers[0, place]), numbers[1:, place], value) for place, value in enumerate(least)
         ]
     rows = []
-    for (value, name), (estimated, low, high) in zip(SEVERITY_FROM_LOSS, found, strict=True):
+    for (value, name), estimate in zip(SEVERITY_FROM_LOSS, found, strict=True):
         confirmed = sum(bound is not None and bound >= value for _, bound in validated)
 
-        def floored(number: float | None, floor: int = confirmed) -> float | None:
-            return None if number is None else max(number, float(floor))
-
+        floored = (None if number is None else max(number, float(confirmed)) for number in estimate)
         rows.append(
             Prevalence(
                 name,
                 value,
                 sum(loss >= value for loss, _ in validated),
                 confirmed,
-                floored(estimated),
-                floored(low),
-                floored(high),
+                *floored,
             )
         )
     return rows

@@ -14,6 +14,7 @@ from embaudit.measures.sticky.prevalence import Prevalence
 from embaudit.measures.sticky.scores import PROTOCOLS, Protocol
 from embaudit.measures.sticky.tally import SearchFound
 from embaudit.measures.sticky.thresholds import Outlier, Threshold, adaptive_threshold, validation_value
+from embaudit.words.estimate import Estimate
 
 
 @dataclass(frozen=True)
@@ -84,8 +85,8 @@ def summary_rows(judged: TokenEffects, shared: Mapping[str, Any], scan: SearchFo
                 **shared,
                 "protocol": protocol,
                 "rungs": json.dumps(shared["rungs"]),
-                **_with_interval("reliability", scan.reliability[protocol]),
-                **_with_interval("prediction", scan.prediction[protocol]),
+                **_agreement(scan.reliability[protocol]).columns("reliability"),
+                **_agreement(scan.prediction[protocol]).columns("prediction"),
                 "rank_correlation": shared["rank_correlation"][protocol],
                 "candidates": threshold.candidates,
                 "control_median": float(np.median([own[token] for token in judged.controls])),
@@ -118,8 +119,8 @@ def severity_rows(found: Sequence[Prevalence]) -> list[dict[str, Any]]:
     ]
 
 
-def _with_interval(name: str, agreement: Mapping[str, float | None]) -> dict[str, float | None]:
-    return {name: agreement["rho"], f"{name}_low": agreement["low"], f"{name}_high": agreement["high"]}
+def _agreement(agreement: Mapping[str, float | None]) -> Estimate:
+    return Estimate(agreement["rho"], agreement["low"], agreement["high"])
 
 
 def _q_values(judged: TokenEffects, protocol: Protocol) -> dict[int, float]:

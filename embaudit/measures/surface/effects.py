@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from embaudit.measures.collection import RESAMPLES
-from embaudit.statistics.intervals import holding, mean_interval
+from embaudit.statistics.intervals import mean_interval
+from embaudit.words.estimate import Estimate
 
 SEED = 0
 
@@ -55,8 +56,7 @@ class SurfaceEffect:
     def _estimate(self, name: str, values: np.ndarray) -> dict[str, float | None]:
         mean = _mean(values)
         interval = mean_interval(values, self.units, RESAMPLES, SEED) if len(values) else None
-        low, high = holding(mean, interval)
-        return {name: mean, f"{name}_low": low, f"{name}_high": high}
+        return Estimate.holding(mean, interval).columns(name)
 
 
 def _mean(values: np.ndarray | None) -> float | None:

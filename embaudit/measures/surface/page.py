@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from embaudit.declared.chart import Axis, Chart, Layer, Mark, Panel
-from embaudit.declared.document import Column, Estimate, Section, Table
+from embaudit.declared.document import Column, Section, Table
 
 # Queries for the section's data, by name, for one audit.
 FACTS = {"surface": "SELECT * FROM surface WHERE audit_id = ? ORDER BY overlap NULLS LAST, change"}
 COLUMNS = {
+    "change": Column("change"),
     "queries": Column("queries", ","),
     "same_tokens": Column("same tokens", ".0%", is_detail=True),
     "unwritten": Column("cannot be written", ".0%"),
@@ -20,7 +21,6 @@ COLUMNS = {
     "ndcg_change": Column("change of nDCG@10 [95 %]", "+.3f", "+.2f"),
     "words_ndcg_change": Column("of TF-IDF's", "+.3f"),
 }
-WITH_BOUNDS = ("overlap", "ndcg_change")
 HEADLINE = 5
 Row = Mapping[str, Any]
 
@@ -31,20 +31,14 @@ def section(facts: dict[str, Any]) -> Section | None:
     if not rows:
         return None
     first = rows[0]
-    table = Table(
-        [Column("change"), *COLUMNS.values()],
-        [[row["change"], *(_cell(row, name) for name in COLUMNS)] for row in rows],
+    table = Table.of(
+        COLUMNS,
+        rows,
         f"Queries of {first['data_set']} written otherwise, over {first['documents']:,} documents",
         headline=HEADLINE,
         more="embaudit query surface",
     )
     return Section("Surface", [table, _chart([row for row in rows if row["overlap"] is not None])])
-
-
-def _cell(row: Row, name: str) -> Estimate | int | None:
-    if name in WITH_BOUNDS:
-        return Estimate(row[name], row[f"{name}_low"], row[f"{name}_high"])
-    return row[name]
 
 
 def _chart(rows: Sequence[Row]) -> Chart:

@@ -10,7 +10,8 @@ import numpy as np
 
 from embaudit.corpora.downstream.task import Task, Vectors
 from embaudit.measures.tempscale.baselines import fitted_baselines
-from embaudit.statistics.intervals import MIN_UNITS, holding
+from embaudit.statistics.intervals import MIN_UNITS
+from embaudit.words.estimate import Estimate
 
 # Lower edges of the length bins in tokens; the last is open. The bins up to 500 are the paper's.
 BIN_STARTS = (0, 100, 200, 300, 400, 500, 1_000, 2_000, 4_000, 8_000, 16_000)
@@ -137,11 +138,9 @@ def _row(
     untouched = task.score(before, chosen) if items > 1 else None
     is_compared = arm != NONE and score is not None and untouched is not None
     difference = score - untouched if is_compared and score is not None and untouched is not None else None
-    low, high = (
-        holding(difference, task.interval(before, after, chosen, resamples, seed))
-        if is_compared and split == "report"
-        else (None, None)
-    )
+    gain = Estimate(difference)
+    if is_compared and split == "report":
+        gain = Estimate.holding(difference, task.interval(before, after, chosen, resamples, seed))
     return ArmScore(
         task=task.name,
         arm=arm.name,
@@ -154,8 +153,8 @@ def _row(
         units=len(np.unique(task.items.units[chosen])),
         score=score,
         difference=difference,
-        low=low,
-        high=high,
+        low=gain.low,
+        high=gain.high,
     )
 
 

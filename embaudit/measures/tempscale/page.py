@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from embaudit.declared.chart import Axis, Chart, Layer, Mark, Panel, interval
-from embaudit.declared.document import Column, Estimate, Part, Section, Table
+from embaudit.declared.document import Column, Part, Section, Table
+from embaudit.words.estimate import Estimate
 
 # Queries for the section's data, by name, for one audit.
 FACTS = {
@@ -18,24 +20,29 @@ FACTS = {
     "temperatures_by_part": "SELECT * FROM tempscale_search WHERE audit_id = ? ORDER BY task, part DESC",
 }
 
-COLUMNS = (
-    *(Column("task"), Column("length"), Column("score"), Column("answer", levels={"yes": "ok"})),
-    *(Column("τ", "g"), Column("items", ","), Column("τ = 1", ".3f"), Column("at τ", ".3f")),
-    Column("difference [95 %]", "+.3f", "+.3f"),
-    Column("why", is_prose=True, is_detail=True),
-)
-SEARCH_COLUMNS = (
-    *(Column("task"), Column("for each"), Column("better", levels={"yes": "ok"}), Column("one τ", "g")),
-    *(Column("τ = 1", ".3f"), Column("at one τ", ".3f"), Column("at own τ", ".3f")),
-    *(Column("from τ = 1 [95 %]", "+.3f", "+.3f"), Column("from one τ [95 %]", "+.3f", "+.3f")),
-    *(Column("tried", ",", is_detail=True), Column("τ in order", is_prose=True, is_detail=True)),
-)
 SCORES = {
     "classification_knn": "accuracy",
     "classification_logistic": "accuracy",
     "clustering": "V-measure",
     "retrieval": "nDCG@10",
     "sts": "Spearman's ρ",
+}
+DIFFERENCE = Column("difference [95 %]", "+.3f", "+.3f", ends=("low", "high"))
+COLUMNS = {
+    **{"task": Column("task"), "length": Column("length"), "score": Column("score")},
+    "recommendation": Column("answer", levels={"yes": "ok"}),
+    **{"tau": Column("τ", "g"), "items": Column("items", ",")},
+    **{"score_before": Column("τ = 1", ".3f"), "score_after": Column("at τ", ".3f"), "difference": DIFFERENCE},
+    "reason": Column("why", is_prose=True, is_detail=True),
+}
+SEARCH_COLUMNS = {
+    **{"task": Column("task"), "part": Column("for each")},
+    **{"recommendation": Column("better", levels={"yes": "ok"}), "tau": Column("one τ", "g")},
+    **{"score_before": Column("τ = 1", ".3f"), "score_single": Column("at one τ", ".3f")},
+    "score_after": Column("at own τ", ".3f"),
+    "difference": replace(DIFFERENCE, title="from τ = 1 [95 %]"),
+    **{"beyond": Column("from one τ [95 %]", "+.3f", "+.3f"), "trials": Column("tried", ",", is_detail=True)},
+    "taus": Column("τ in order", is_prose=True, is_detail=True),
 }
 ARMS = {"chunk_average": "averaged chunks", "whitening": "whitening", "centring": "centring"}
 
@@ -50,7 +57,7 @@ def _parts(facts: dict[str, Any]) -> Iterator[Part]:
     overall = [row for row in choices if row["bin"] == 0]
     by_length = [row for row in choices if row["bin"]]
     reads = "as served" if choices[0]["reads"] == "limit" else "up to the end of the position table"
-    yield Table(
+    yield Table.of(
         COLUMNS,
         [_choice(row) for row in (*overall, *by_length)],
         f"Does a lower attention temperature help? Documents read up to {choices[0]['max_tokens']} tokens, {reads}",
@@ -62,45 +69,30 @@ def _parts(facts: dict[str, Any]) -> Iterator[Part]:
             yield f"{row['task']}: {row['recommendation']}; {row['reason']}."
     for row in by_length:
         if row["recommendation"] == "yes":
+            gain = Estimate(row["difference"], row["low"], row["high"])
             yield (
-                f"{row['task']}, {_bin(row)} tokens: yes at τ = {row['tau']:g}, {COLUMNS[-2].text(_difference(row))}, "
+                f"{row['task']}, {_bin(row)} tokens: yes at τ = {row['tau']:g}, {gain:+.3f}, "
                 f"{row['items']} items. With several bins, an occasional yes by chance is to be expected."
             )
     if swept := [row for row in facts["temperature_arms"] if row["difference"] is not None]:
         yield sweep_chart(swept, {row["task"]: row["tau"] for row in overall})
     yield _arms(facts["temperature_arms"])
     if searched := facts["temperatures_by_part"]:
-        yield Table(
+        yield Table.of(
             SEARCH_COLUMNS,
-            [_searched(row) for row in searched],
+            [{**row, "task": _task(row), "taus": row["taus"].replace(",", ", ")} for row in searched],
             "Is a separate τ per layer or head better than a single one? Searched on one half, scored on the other",
             more="embaudit query tempscale-search",
         )
     yield "By length: embaudit query tempscale   and   embaudit query tempscale-arms"
 
 
-def _choice(row: dict[str, Any]) -> tuple[Any, ...]:
-    return (
-        *(row["task"].replace("_", ", "), _bin(row) if row["bin"] else "all", SCORES[row["task"]]),
-        *(row["recommendation"], row["tau"], row["items"], row["score_before"], row["score_after"]),
-        *(_difference(row), row["reason"]),
-    )
+def _choice(row: dict[str, Any]) -> dict[str, Any]:
+    return {**row, "task": _task(row), "length": _bin(row) if row["bin"] else "all", "score": SCORES[row["task"]]}
 
 
-def _searched(row: dict[str, Any]) -> tuple[Any, ...]:
-    return (
-        *(row["task"].replace("_", ", "), row["part"], row["recommendation"], row["tau"]),
-        *(row["score_before"], row["score_single"], row["score_after"], _difference(row)),
-        *(
-            Estimate(row["beyond"], row["beyond_low"], row["beyond_high"]),
-            row["trials"],
-            row["taus"].replace(",", ", "),
-        ),
-    )
-
-
-def _difference(row: dict[str, Any]) -> Estimate:
-    return Estimate(row["difference"], row["low"], row["high"])
+def _task(row: dict[str, Any]) -> str:
+    return str(row["task"]).replace("_", ", ")
 
 
 def _bin(row: dict[str, Any]) -> str:

@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from embaudit.corpora.downstream.task import Task
-from embaudit.statistics.intervals import Ends, holding
+from embaudit.words.estimate import Estimate
 
 Part = Literal["layer", "head"]
 Taus = tuple[float, ...]
@@ -103,27 +103,25 @@ def report(
 
     difference, beyond = (None if after is None or one is None else after - one for one in (before, single))
 
-    def interval(value: float | None, first: np.ndarray) -> Ends:
-        return holding(value, None if value is None else task.interval(first, outcomes[2], chosen, resamples, seed))
+    def estimate(value: float | None, first: np.ndarray) -> Estimate:
+        ends = None if value is None else task.interval(first, outcomes[2], chosen, resamples, seed)
+        return Estimate.holding(value, ends)
 
-    low, high = interval(difference, outcomes[0])
-    beyond_low, beyond_high = interval(beyond, outcomes[1])
+    gain, excess = estimate(difference, outcomes[0]), estimate(beyond, outcomes[1])
     return SearchedTask(
         task=task.name,
         part=part,
         tau=tau,
         taus=",".join(f"{one:g}" for one in found.taus),
         trials=found.trials,
-        recommendation="yes" if min(low or 0, beyond_low or 0) > 0 else "no",
+        recommendation="yes" if gain.is_above_zero and excess.is_above_zero else "no",
         items=items,
         units=len(np.unique(task.items.units[chosen])),
         score_before=before,
         score_single=single,
         score_after=after,
         difference=difference,
-        low=low,
-        high=high,
-        beyond=beyond,
-        beyond_low=beyond_low,
-        beyond_high=beyond_high,
+        low=gain.low,
+        high=gain.high,
+        **excess.columns("beyond"),
     )

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from embaudit.corpora.downstream.paired import PairedEstimate
 from embaudit.corpora.downstream.threshold import lets_other_share_through, transferred
 from embaudit.declared.finding import Finding
-from embaudit.measures.quality.measured import MeasuredPairs, shown
+from embaudit.measures.quality.measured import MeasuredPairs
 from embaudit.measures.quality.scale import LET_THROUGH, MIN_PAIRS
 from embaudit.questions.change.gains import BaseComparison
+from embaudit.words.estimate import Estimate, shown
 
 RULE = "cut_off"
 # A cut-off that lets through five times as many unrelated pairs, or keeps a tenth fewer of the matching ones.
@@ -36,7 +36,7 @@ class CutOff:
     name: str
     base: float
     tuned: float
-    moved: PairedEstimate
+    moved: Estimate
     is_clear: bool
     through: float
     kept_before: float
@@ -63,7 +63,7 @@ def measure_cut_off(each: BaseComparison) -> CutOff | None:
         one.name,
         base,
         tuned,
-        PairedEstimate(
+        Estimate(
             tuned - base,
             None if same_share.low is None else same_share.low - base,
             None if same_share.high is None else same_share.high - base,
@@ -80,8 +80,7 @@ def cut_off_findings(found: Sequence[CutOff]) -> list[Finding]:
     if not found:
         return []
     worst = max(found, key=lambda one: abs(one.moved.value or 0.0))
-    has_effect = worst.through >= THROUGH_LOOK or worst.kept <= worst.kept_before - KEPT_LOOK
-    values = worst.moved.value, worst.moved.low, worst.moved.high
+    values, has_effect = worst.moved, worst.through >= THROUGH_LOOK or worst.kept <= worst.kept_before - KEPT_LOOK
     sentence = (
         f"On {worst.name}, the threshold that lets 1 % of unrelated pairs through is {shown(worst.tuned)}; for the "
         f"base it is {shown(worst.base)}"

@@ -14,16 +14,10 @@ from embaudit.declared.finding import Finding, Level
 from embaudit.embedders.checkpoint import declared_similarity
 from embaudit.measures.quality.counterfactual import mean_gain
 from embaudit.measures.quality.material import Material
-from embaudit.measures.quality.measured import (
-    Measured,
-    MeasuredPairs,
-    measure_collection,
-    measure_pairs,
-    shown,
-    with_interval,
-)
+from embaudit.measures.quality.measured import Measured, MeasuredPairs, measure_collection, measure_pairs
 from embaudit.measures.quality.passes import SERVED, Pass
 from embaudit.measures.quality.scores import ResampledScore
+from embaudit.words.estimate import shown, with_interval
 
 GAINED, LOST = "gained_on_data", "lost_on_sample"
 # A smaller loss is none, though its interval is clear of 0; a larger one is half of what choosing a checkpoint makes.
@@ -113,7 +107,7 @@ def gain_findings(beside: Sequence[BaseComparison], *, is_tuned: bool = True) ->
     """
     given = [one for one in beside if one.is_given]
     sample = [one for one in beside if not one.is_given]
-    gains = any(_low(one.gain) > 0 for one in given)
+    gains = any(one.gain.estimate().is_above_zero for one in given)
     findings = [_of_given(given, gains=gains)] if given else []
     return [*findings, *([_of_sample(sample, gains=gains, is_tuned=is_tuned)] if sample else [])]
 
@@ -121,13 +115,12 @@ def gain_findings(beside: Sequence[BaseComparison], *, is_tuned: bool = True) ->
 def _of_given(given: Sequence[BaseComparison], *, gains: bool) -> Finding:
     """``look`` without a clear gain; ``problem`` for a large and clear loss on all of the data, and no gain on any."""
     said = "; ".join(_said(one) for one in given)
-    losses = [one for one in given if _high(one.gain) < 0 and one.gain.value < -SMALLEST]
-    estimate = mean_gain([one.gain for one in given]).estimate()
-    values = estimate.value, estimate.low, estimate.high
+    losses = [one for one in given if one.gain.estimate().is_below_zero and one.gain.value < -SMALLEST]
+    values = mean_gain([one.gain for one in given]).estimate()
     if gains:
         but = f", and lost on {' and '.join(one.name for one in losses)}" if losses else ""
         level: Level = "look" if losses else "ok"
-        won = sum(_low(one.gain) > 0 for one in given)
+        won = sum(one.gain.estimate().is_above_zero for one in given)
         where = f" on {won} of {len(given)} data sets" if won < len(given) else ""
         words = ("One kind of texts was won at the price of another.", "Mix texts of both into the training.")
         meaning, advice = words if losses else ("", "")
@@ -167,9 +160,8 @@ def _of_given(given: Sequence[BaseComparison], *, gains: bool) -> Finding:
 def _of_sample(sample: Sequence[BaseComparison], *, gains: bool, is_tuned: bool) -> Finding:
     """``problem`` only if it lost much on all of the sample and gained on none of the given data."""
     said = "; ".join(_said(one) for one in sample)
-    losses = [one for one in sample if _high(one.gain) < 0 and one.gain.value < -SMALLEST]
-    estimate = mean_gain([one.gain for one in sample]).estimate()
-    values = estimate.value, estimate.low, estimate.high
+    losses = [one for one in sample if one.gain.estimate().is_below_zero and one.gain.value < -SMALLEST]
+    values = mean_gain([one.gain for one in sample]).estimate()
     if not losses:
         return Finding("ok", f"On the embedded sample, it lost nothing for certain: {said}.", "", "", LOST, *values)
     is_large = len(losses) == len(sample) > 1 and all(one.gain.value < -LARGE for one in losses)
@@ -201,11 +193,3 @@ def _said(one: BaseComparison) -> str:
     tuned, base = one.scores
     gain = with_interval(tuned.minus(base).estimate(), signed=True)
     return f"{one.tuned.metric} {gain} on {one.name} ({shown(base.value)} → {shown(tuned.value)})"
-
-
-def _low(score: ResampledScore) -> float:
-    return score.estimate().low or 0.0
-
-
-def _high(score: ResampledScore) -> float:
-    return score.estimate().high or 0.0

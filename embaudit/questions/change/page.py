@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from embaudit.declared.document import Column, Estimate, Section, Table, Value
+from embaudit.declared.document import Column, Section, Table, Value
+from embaudit.words.estimate import Estimate
 
 
 def against_base(base: str, figures: Mapping[str, Any]) -> Iterator[Section]:
@@ -33,7 +34,7 @@ def _scores(data: Sequence[Mapping[str, Any]] | None) -> Table | None:
             f"{one['metric']}, {one['name']}",
             "given" if one["is_given"] else "sample",
             *(one[side]["value"] for side in ("base", "tuned")),
-            Estimate(one["gain"]["value"], one["gain"]["low"], one["gain"]["high"]),
+            Estimate(**one["gain"]),
         )
         for one in data or ()
     ]

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from statistics import median
 
 from embaudit.declared.finding import Finding
-from embaudit.measures.quality.measured import shown
 from embaudit.questions.change.rows import RowChange
 from embaudit.questions.change.tensors import block_of, relative
 from embaudit.questions.change.weights import MOST, WeightChange
+from embaudit.words.estimate import shown
 from embaudit.words.sentences import first_of
 
 # The names of the rules.

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from embaudit.declared.document import Column, Estimate, Page, Section, Table, Value
+from embaudit.declared.document import Column, Page, Section, Table, Value
 from embaudit.measures.quality.scores import FOUND
 from embaudit.questions.change.page import against_base
+from embaudit.words.estimate import Estimate
 from embaudit.words.shown import cut
 
 if TYPE_CHECKING:
@@ -38,9 +39,9 @@ def _sections(report: CheckReport) -> Iterator[Section]:
     )
     rows: list[tuple[Value, ...]] = []
     for one in data:
-        rows.append((subject, f"{one['metric']}, {one['name']}", _estimate(one["score"]), None))
+        rows.append((subject, f"{one['metric']}, {one['name']}", Estimate(**one["score"]), None))
         for name, baseline in one["baselines"].items():
-            rows.append((name, "", _estimate(baseline["score"]), _estimate(baseline["gain"])))
+            rows.append((name, "", Estimate(**baseline["score"]), Estimate(**baseline["gain"])))
     if rows:
         yield Section("Scores", [Table(columns, rows)])
     for one in (one for one in data if one.get("ranks")):
@@ -54,7 +55,3 @@ def _lost(golden: dict[str, Any]) -> Iterator[Section]:
     rows = [(cut(one["query"], LONGEST), one["rank"], cut(one["expected"], LONGEST)) for one in lost]
     if rows:
         yield Section(f"Not found among the first {FOUND}: {golden['name']}", [Table(columns, rows)])
-
-
-def _estimate(figure: dict[str, float | None]) -> Estimate:
-    return Estimate(figure["value"], figure["low"], figure["high"])

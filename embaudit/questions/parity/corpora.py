@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from embaudit.corpora.downstream.paired import PairedEstimate
 from embaudit.embedders.function import EmbeddingFunction, roles_to_compare
 from embaudit.measures.quality.material import Collection, Material, ScoredPairs
 from embaudit.measures.quality.passes import of_all, of_pairs
@@ -15,6 +14,7 @@ from embaudit.measures.quality.scores import CollectionScorer, PairScorer
 from embaudit.questions.parity.compare import apart
 from embaudit.statistics.intervals import spearman
 from embaudit.words.errors import EmbauditError
+from embaudit.words.estimate import Estimate
 
 if TYPE_CHECKING:
     from embaudit.checkpoint import TextKind
@@ -42,8 +42,8 @@ class CorpusDifference:
     overlap: float | None
     scales: dict[str, tuple[float, float]]
     metric: str
-    score: PairedEstimate
-    change: PairedEstimate
+    score: Estimate
+    change: Estimate
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)

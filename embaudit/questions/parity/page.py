@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from embaudit.corpora.downstream.paired import PairedEstimate
-from embaudit.declared.document import Column, Estimate, Page, Section, Table, Value
+from embaudit.declared.document import Column, Page, Section, Table, Value
 from embaudit.words.shown import quoted
 
 if TYPE_CHECKING:
@@ -65,7 +64,7 @@ def _on_corpora(report: ParityReport) -> Table:
         rows.append(
             (
                 *(f"{corpus.metric}, {corpus.name}", _small(worst), corpus.agreement, corpus.overlap),
-                *(unrelated, matching, _estimate(corpus.score), _estimate(corpus.change)),
+                *(unrelated, matching, corpus.score, corpus.change),
             )
         )
     return Table(columns, rows)
@@ -77,7 +76,3 @@ def _scale(medians: tuple[float, float] | None) -> str:
 
 def _small(value: float) -> str:
     return "–" if np.isnan(value) else "0" if value == 0 else f"{value:.1e}" if value < 1e-3 else f"{value:.3f}"
-
-
-def _estimate(figure: PairedEstimate) -> Estimate:
-    return Estimate(figure.value, figure.low, figure.high)

@@ -6,17 +6,18 @@ import numpy as np
 
 from embaudit.embedders.function import EmbeddingFunction
 from embaudit.questions.search.exact import scores_of
-from embaudit.questions.search.recall import MeanShare
+from embaudit.questions.search.recall import mean_share
 from embaudit.questions.vectors.encode import encode_rows
 from embaudit.questions.vectors.roles import as_rows_were_built
 from embaudit.questions.vectors.sample import SomeRows
 from embaudit.stores.store import Metric
+from embaudit.words.estimate import Estimate
 
 K = 10
 ROWS = 1_000
 
 
-def kept_by_codes(function: EmbeddingFunction, rows: SomeRows, metric: Metric) -> MeanShare | None:
+def kept_by_codes(function: EmbeddingFunction, rows: SomeRows, metric: Metric) -> Estimate | None:
     """Of each row's ten nearest among these by the function's vectors, how many are so by what the index keeps.
 
     Rows ask for each other, (n, D) stored and encoded again. Among all rows of an index neighbours are closer to one
@@ -33,7 +34,7 @@ def kept_by_codes(function: EmbeddingFunction, rows: SomeRows, metric: Metric) -
     if own.shape[1] != stored.shape[1] or usable.sum() <= 2 * K:
         return None
     nearest = [_nearest(scores_of(metric, one, one)) for one in (own[usable].astype(np.float32), stored)]
-    return MeanShare.of(np.array([len(np.intersect1d(*both)) / K for both in zip(*nearest, strict=True)]))
+    return mean_share(np.array([len(np.intersect1d(*both)) / K for both in zip(*nearest, strict=True)]))
 
 
 def _nearest(scores: np.ndarray) -> np.ndarray:

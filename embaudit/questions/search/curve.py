@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from embaudit.questions.search.queries import Queries
-from embaudit.questions.search.recall import MeanShare, Truth, without_own
+from embaudit.questions.search.recall import Truth, mean_share, without_own
 from embaudit.stores.search import SearchParameter, Settings, StoreSearch, Where
+from embaudit.words.estimate import Estimate
 
 # Queries that settings are tried with, and beyond which recall a wider setting is not tried.
 TRIED_WITH = 100
@@ -32,7 +33,7 @@ class TriedSetting:
 
     settings: dict[str, int]
     changed: dict[str, int]
-    recall: MeanShare
+    recall: Estimate
     times: float
 
     @property
@@ -59,14 +60,14 @@ def tried_settings(
             one = _tried(search, some, truth, present, {**best, dial.name: value}, where)
             progress(len(some))
             found.append(one)
-            if one.recall.value >= ENOUGH or one.times > SLOWEST:
+            if one.recall.known >= ENOUGH or one.times > SLOWEST:
                 break
         # Of equal ones the first, which looks at fewest rows.
-        top = max(found, key=lambda one: one.recall.value)
+        top = max(found, key=lambda one: one.recall.known)
         best = top.settings
         if top.recall.lowest >= target:
             break
-    is_known = any(one.recall.value >= ENOUGH or (search.exact or {}).items() <= one.settings.items() for one in found)
+    is_known = any(one.recall.known >= ENOUGH or (search.exact or {}).items() <= one.settings.items() for one in found)
     if search.exact is not None and not is_known:
         found.append(_tried(search, some, truth, present, {**present, **search.exact}, where))
     return found
@@ -79,7 +80,7 @@ def least_change(tried: list[TriedSetting], target: float) -> TriedSetting | Non
     """
     enough: dict[frozenset[str], TriedSetting] = {}
     for one in tried[1:]:
-        if one.recall.value >= target:
+        if one.recall.known >= target:
             enough.setdefault(frozenset(one.changed), one)
     return min(enough.values(), key=lambda one: one.times, default=None)
 
@@ -99,6 +100,6 @@ def _tried(
             if is_new:
                 recalls.append(truth.found(place, without_own(hits.ids, own)))
         ratios.append(took[True] / took.get(False, took[True]))
-    recall = MeanShare.of(np.array(recalls))
+    recall = mean_share(np.array(recalls))
     changed = {name: value for name, value in settings.items() if present.get(name) != value}
-    return TriedSetting(settings, changed, recall or MeanShare(float("nan")), float(np.median(ratios)))
+    return TriedSetting(settings, changed, recall or Estimate(float("nan")), float(np.median(ratios)))

@@ -10,9 +10,10 @@ import numpy as np
 from embaudit.declared.finding import Finding, Level, interval
 from embaudit.questions.search.curve import least_change
 from embaudit.questions.search.metric import NAMES
-from embaudit.questions.search.recall import MeanShare, Results, Third
+from embaudit.questions.search.recall import Results, Third
 from embaudit.questions.search.wider import MoreResults
 from embaudit.words.errors import CorpusError
+from embaudit.words.estimate import Estimate
 from embaudit.words.sentences import first_of, within
 
 if TYPE_CHECKING:
@@ -132,10 +133,10 @@ def _recall(report: SearchReport) -> Iterator[Finding]:
     if level != "ok":
         meaning = f"At least {report.target:.0%} are wanted (--recall). The store reports no error for what it misses."
         advice = _advice(report)
-    yield Finding(level, sentence, meaning, advice, "recall", share.value, share.low, share.high)
+    yield Finding(level, sentence, meaning, advice, "recall", *share)
 
 
-def level_of(share: MeanShare, target: float) -> Level:
+def level_of(share: Estimate, target: float) -> Level:
     """A problem if a recall is below what is wanted, a look if it may be."""
     return "problem" if share.highest < target else "ok" if share.lowest >= target else "look"
 
@@ -156,11 +157,11 @@ def _advice(report: SearchReport) -> str:
         return f"Its settings cannot be changed in a query: build the index anew, with {anew}."
     if not report.tried:
         return "What other settings of a query would give was not measured: run the same command again."
-    best = max(report.tried, key=lambda one: one.recall.value)
+    best = max(report.tried, key=lambda one: one.recall.known)
     if len(report.tried) == 1:
         return f"{best.shown} is the widest setting of a query that it takes: build the index anew, with {anew}."
     return (
-        f"No setting of a query that was tried reaches it ({best.shown} finds {best.recall.value:.2f}): "
+        f"No setting of a query that was tried reaches it ({best.shown} finds {best.recall.known:.2f}): "
         f"build the index anew, with {anew}."
     )
 
@@ -256,7 +257,7 @@ def _metric(report: SearchReport) -> Iterator[Finding]:
         return
     meant = ranked.declared or "cosine"
     share = ranked.changed.get(meant)
-    if share is not None and share.value >= CHANGED and not _is_of_codes(report):
+    if share is not None and share.known >= CHANGED and not _is_of_codes(report):
         who = f"{report.function} declares {NAMES[meant]}" if ranked.declared else f"by {NAMES[meant]} it would not"
         changed = f"{_share(share)} of the first ten are others by {NAMES[meant]}"
         lengths = ""
@@ -268,9 +269,7 @@ def _metric(report: SearchReport) -> Iterator[Finding]:
             f"Who expects {NAMES[meant]} gets other rows, and scores on another scale.{lengths}",
             f"Give the store's index {NAMES[meant]}, or put in vectors of unit length, which all three rank alike.",
             "metric",
-            share.value,
-            share.low,
-            share.high,
+            *share,
         )
     if ranked.store == "dot" and ranked.highest > 1 + 1e-3:
         yield Finding(
@@ -317,9 +316,7 @@ def _filter(report: SearchReport, is_filtered: bool) -> Iterator[Finding]:
         "" if level == "ok" else "The search looks at too few rows that the filter keeps.",
         "" if level == "ok" else _under_filter(report),
         "filter",
-        share.value,
-        share.low,
-        share.high,
+        *share,
     )
     if one.first.fewer:
         yield _fewer(one.first, report.queries[0], f" under {one.where}", one.more)
@@ -343,7 +340,7 @@ def _under_filter(report: SearchReport) -> str:
     found = least_change(list(tried), report.target)
     if found is not None:
         return f"{found.shown} finds {_share(found.recall)} there, at {_times(found.times)} the time of a query."
-    best = max(tried, key=lambda one: one.recall.value)
+    best = max(tried, key=lambda one: one.recall.known)
     if not best.changed:
         return f"No setting of a query that was tried finds more there: {rest}"
     return f"No setting of a query that was tried reaches it there ({best.shown} finds {_share(best.recall)}): {rest}"
@@ -372,14 +369,12 @@ def _codes(report: SearchReport) -> Iterator[Finding]:
         if level == "ok"
         else "Finer codes, or the vectors beside them, by which the first hundred are ranked again.",
         "codes",
-        share.value,
-        share.low,
-        share.high,
+        *share,
     )
 
 
 def _alike(report: SearchReport) -> float:
-    """MeanShare of the rows that share their bits with a row of another text; without texts, with any."""
+    """Estimate of the rows that share their bits with a row of another text; without texts, with any."""
     profile = report.profile
     if profile is None or not len(profile.hashes):
         return 0.0
@@ -400,9 +395,9 @@ def _falls(report: SearchReport) -> Iterator[Finding]:
         ways.setdefault(third.by, []).append(third)
     told = []
     for parts in ways.values():
-        worst, best = (pick(parts, key=lambda one: one.found.value) for pick in (min, max))
+        worst, best = (pick(parts, key=lambda one: one.found.known) for pick in (min, max))
         if worst.found.highest < best.found.lowest:
-            told.append((best.found.value - worst.found.value, worst, best))
+            told.append((best.found.known - worst.found.known, worst, best))
     if told:
         _, worst, best = max(told, key=lambda one: one[0])
         yield Finding(
@@ -410,15 +405,13 @@ def _falls(report: SearchReport) -> Iterator[Finding]:
             f"It misses most among {worst.which}: {_share(worst.found)} found; of {best.which} {_share(best.found)}.",
             "The mean over all queries hides them.",
             "Choose settings by what these find.",
-            name="where_it_falls",
-            value=worst.found.value,
-            low=worst.found.low,
-            high=worst.found.high,
+            "where_it_falls",
+            *worst.found,
         )
 
 
-def _share(share: MeanShare) -> str:
-    return f"{share.value:.2f}{interval(share.low, share.high)}"
+def _share(share: Estimate) -> str:
+    return f"{share:.2f}"
 
 
 def _times(times: float) -> str:

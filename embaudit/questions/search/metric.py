@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from embaudit.questions.search.exact import METRICS, Nearest
-from embaudit.questions.search.recall import MeanShare
+from embaudit.questions.search.recall import mean_share
 from embaudit.stores.search import Hits
 from embaudit.stores.store import Metric
+from embaudit.words.estimate import Estimate
 
 NAMES: Mapping[Metric, str] = {"cosine": "cosine", "dot": "inner product", "l2": "Euclidean distance"}
 # By a function's word for its similarity.
@@ -36,7 +37,7 @@ class RankedBy:
 
     store: Metric
     declared: Metric
-    changed: Mapping[Metric, MeanShare]
+    changed: Mapping[Metric, Estimate]
     scores: str
     lowest: float
     highest: float
@@ -52,7 +53,7 @@ def ranked_by(
     changed = {}
     for metric in METRICS:
         if metric != store and metric in nearest:
-            share = MeanShare.of(_changed(own, nearest[metric]))
+            share = mean_share(_changed(own, nearest[metric]))
             if share is not None:
                 changed[metric] = share
     scores = [float(one) for hit in hits for one in hit.scores]

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from embaudit.declared.chart import Axis, Chart, Layer, Mark, Panel
 from embaudit.declared.chart import interval as interval_marks
-from embaudit.declared.document import Column, Estimate, Page, Section, Table, Value
+from embaudit.declared.document import Column, Page, Section, Table, Value
 from embaudit.questions.search.metric import NAMES
-from embaudit.questions.search.recall import MeanShare, Results
+from embaudit.questions.search.recall import Results
 
 if TYPE_CHECKING:
     from embaudit.questions.search.curve import TriedSetting
@@ -60,7 +60,7 @@ def _beside_exact(report: SearchReport) -> Table:
 
 
 def _row(among: str, rows: int, outcome: Results) -> tuple[Value, ...]:
-    return (among, rows, outcome.truth.k, _estimate(outcome.recall), outcome.fewer)
+    return (among, rows, outcome.truth.k, outcome.recall, outcome.fewer)
 
 
 def _tried(report: SearchReport) -> Table:
@@ -70,7 +70,7 @@ def _tried(report: SearchReport) -> Table:
         Column("time of a query", is_right=True),
     )
     rows: list[tuple[Value, ...]] = [
-        (one.shown if one.changed else f"{one.shown} (present)", _estimate(one.recall), _multiple(one.times))
+        (one.shown if one.changed else f"{one.shown} (present)", one.recall, _multiple(one.times))
         for one in sorted(report.tried, key=lambda one: tuple(one.settings.values()))
     ]
     return Table(columns, rows, brief=12)
@@ -112,7 +112,7 @@ def _thirds(report: SearchReport) -> Table:
         Column("how many", ","),
         Column("found [95 %]", ".3f", bounds=".3f"),
     )
-    return Table(columns, [(one.which, one.neighbours, _estimate(one.found)) for one in report.thirds])
+    return Table(columns, [(one.which, one.neighbours, one.found) for one in report.thirds])
 
 
 def _metrics(report: SearchReport) -> Table:
@@ -124,11 +124,7 @@ def _metrics(report: SearchReport) -> Table:
         Column("of the first ten, others [95 %]", ".3f", bounds=".3f"),
     )
     rows: list[tuple[Value, ...]] = [
-        (NAMES[ranked.store], NAMES[metric], _estimate(share)) for metric, share in ranked.changed.items()
+        (NAMES[ranked.store], NAMES[metric], share) for metric, share in ranked.changed.items()
     ]
     scores = f"Its scores are {ranked.scores}, {ranked.lowest:.3g} to {ranked.highest:.3g} in these results."
     return Table(columns, rows, scores if ranked.scores else "")
-
-
-def _estimate(share: MeanShare | None) -> Estimate:
-    return Estimate(None) if share is None else Estimate(share.value, share.low, share.high)

@@ -12,6 +12,7 @@ from embaudit.questions.search.exact import Nearest
 from embaudit.questions.search.queries import Queries
 from embaudit.statistics.intervals import mean_with_interval
 from embaudit.stores.search import Hits, Settings, StoreSearch, Where
+from embaudit.words.estimate import Estimate
 
 # Rows kept beyond the k nearest, so that those which are as near as the last are known.
 MARGIN = 60
@@ -19,31 +20,10 @@ MARGIN = 60
 LEAST = 30
 
 
-@dataclass(frozen=True)
-class MeanShare:
-    """A mean over queries with its 95 % interval (Student's, within 0 and 1)."""
-
-    value: float
-    low: float | None = None
-    high: float | None = None
-
-    @classmethod
-    def of(cls, values: np.ndarray) -> MeanShare | None:
-        value, low, high = mean_with_interval(np.asarray(values, dtype=np.float64))
-        if value is None:
-            return None
-        return cls(value, None if low is None else max(low, 0.0), None if high is None else min(high, 1.0))
-
-    @property
-    def highest(self) -> float:
-        return self.value if self.high is None else self.high
-
-    @property
-    def lowest(self) -> float:
-        return self.value if self.low is None else self.low
-
-    def as_json(self) -> dict[str, float | None]:
-        return {"value": self.value, "low": self.low, "high": self.high}
+def mean_share(values: np.ndarray) -> Estimate | None:
+    """The mean over queries with its 95 % interval (Student's, within 0 and 1); None without any."""
+    mean = mean_with_interval(np.asarray(values, dtype=np.float64))
+    return None if mean.value is None else mean.within(0, 1)
 
 
 @dataclass(frozen=True)
@@ -105,8 +85,8 @@ class Results:
         return np.array([self.truth.found(query, given) for query, given in enumerate(self.given)])
 
     @property
-    def recall(self) -> MeanShare | None:
-        return MeanShare.of(self.recalls)
+    def recall(self) -> Estimate | None:
+        return mean_share(self.recalls)
 
     @property
     def fewer(self) -> int:
@@ -155,7 +135,7 @@ class Third:
     by: str
     which: str
     neighbours: int
-    found: MeanShare
+    found: Estimate
 
 
 def thirds(outcome: Results, rows: int, copies: np.ndarray | None, spread: np.ndarray) -> Iterator[Third]:
@@ -186,7 +166,7 @@ def thirds(outcome: Results, rows: int, copies: np.ndarray | None, spread: np.nd
             chosen = part == place
             hits = np.bincount(queries[chosen], weights=found[chosen])
             totals = np.bincount(queries[chosen])
-            share = MeanShare.of(hits[totals > 0] / totals[totals > 0])
+            share = mean_share(hits[totals > 0] / totals[totals > 0])
             if share is not None:
                 yield Third(by, which, int(chosen.sum()), share)
 

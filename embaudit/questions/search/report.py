@@ -23,12 +23,13 @@ from embaudit.questions.search.metric import DECLARED, RankedBy, ranked_by
 from embaudit.questions.search.page import search_page
 from embaudit.questions.search.queries import Queries, beginnings, of_rows, of_texts, of_vectors
 from embaudit.questions.search.reach import AMONG, Reached, reached
-from embaudit.questions.search.recall import MeanShare, Third, thirds
+from embaudit.questions.search.recall import Third, thirds
 from embaudit.questions.vectors.profile import Profile, profile_of
 from embaudit.questions.vectors.sample import SomeRows
 from embaudit.stores.search import Settings, StoreSearch, Where
 from embaudit.stores.store import Store
 from embaudit.words.errors import UsageError
+from embaudit.words.estimate import Estimate
 from embaudit.words.sentences import within
 
 Verdict = Literal["finds what it holds", "does not find what it holds", "could not be told"]
@@ -78,7 +79,7 @@ class SearchReport(Report):
     tried_filtered: tuple[TriedSetting, ...] = ()
     ranked: RankedBy | None = None
     thirds: tuple[Third, ...] = ()
-    codes: MeanShare | None = None
+    codes: Estimate | None = None
     findings: tuple[Finding, ...] = ()
     seconds: float = 0.0
 
@@ -89,7 +90,7 @@ class SearchReport(Report):
         return "could not be told" if self.plain is None or self.recall is None else "finds what it holds"
 
     @property
-    def recall(self) -> MeanShare | None:
+    def recall(self) -> Estimate | None:
         """Recall@10 at the present settings, without a filter."""
         return None if self.plain is None else self.plain.first.recall
 
@@ -228,7 +229,7 @@ def _measure(
         )
     copies = _copies(profile)
     k_th = plain.exact.nearest[search.metric].scores[:, min(FIRST, plain.rows) - 1]
-    if report.recall is not None and report.recall.value < ENOUGH:
+    if report.recall is not None and report.recall.known < ENOUGH:
         report = replace(report, thirds=tuple(thirds(plain.first, profile.rows, copies > 1, k_th)))
     if not search.is_exact:
         one = sample.at(np.flatnonzero(copies[sample.numbers] < AMONG)[:rows])

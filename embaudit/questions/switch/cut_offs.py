@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from embaudit.corpora.downstream.paired import PairedEstimate
 from embaudit.corpora.downstream.threshold import best_f1, share_of, transferred
 from embaudit.measures.quality.scale import LET_THROUGH, MIN_PAIRS
 from embaudit.questions.switch.material import SwitchedPairs, SwitchedSearch
+from embaudit.words.estimate import Estimate
 
 # So few units above a cut-off bound its interval from neither side (McNemar's mid-p of 5 against 0 is .03).
 BOUNDED_BY = 5
@@ -60,16 +60,16 @@ class CutOffTransfer:
     pairs: int
     old: float
     how: str
-    same_share: PairedEstimate
-    same_recall: PairedEstimate
-    let_through: tuple[PairedEstimate, PairedEstimate]
-    kept: tuple[PairedEstimate, PairedEstimate]
-    flips_at_old: PairedEstimate
-    flips_at_new: PairedEstimate
+    same_share: Estimate
+    same_recall: Estimate
+    let_through: tuple[Estimate, Estimate]
+    kept: tuple[Estimate, Estimate]
+    flips_at_old: Estimate
+    flips_at_new: Estimate
     ends: tuple[float, float] | None
 
     @property
-    def new(self) -> PairedEstimate:
+    def new(self) -> Estimate:
         """The transfer that is known best: by unrelated pairs, unless only the matching ones bound it."""
         return (
             self.same_share if self.is_told(self.same_share) or not self.is_told(self.same_recall) else self.same_recall
@@ -86,7 +86,7 @@ class CutOffTransfer:
         new = self.new
         return new.low is not None and new.high is not None and not new.low <= self.old <= new.high
 
-    def is_told(self, found: PairedEstimate) -> bool:
+    def is_told(self, found: Estimate) -> bool:
         """Whether pairs bound a number from both sides."""
         if found.value is None or found.low is None or found.high is None:
             return False
@@ -137,7 +137,7 @@ def transfer(scale: ScaledPairs, number: float, how: str = "given") -> CutOffTra
         shares[0],
         shares[1],
         share_of(was != (scale.new > number), units),
-        PairedEstimate(None),
+        Estimate(None),
         scale.ends,
     )
     value = staying.new.value

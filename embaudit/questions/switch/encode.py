@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from embaudit.checkpoint import TextKind
-from embaudit.corpora.downstream.paired import PairedEstimate
 from embaudit.embedders.function import EmbeddingFunction
 from embaudit.measures.quality.material import Collection, ScoredPairs
 from embaudit.questions.switch.material import OldAndNew, SwitchedPairs, SwitchedSearch
-from embaudit.statistics.intervals import around, student_half_width
+from embaudit.statistics.intervals import student_half_width
 from embaudit.words.errors import MeasureError
+from embaudit.words.estimate import Estimate
 from embaudit.words.shown import quoted
 
 # Texts that ask for their own neighbours.
@@ -60,7 +60,7 @@ class Cost:
     """
 
     rows: int
-    seconds: PairedEstimate
+    seconds: Estimate
     tokens_per_second: float
     tokens: float
     device: str
@@ -179,10 +179,10 @@ def _cost(old: TimedEncoder, new: TimedEncoder, rows: int) -> Cost:
     lengths = np.array(new.lengths[kind], dtype=np.float64)
     speed = float(lengths.sum()) / max(new.seconds[kind], 1e-9)
     mean = float(lengths.mean())
-    seconds = [None if end is None else rows * end / speed for end in around(mean, student_half_width(lengths))]
+    length = Estimate.around(mean, student_half_width(lengths))
     return Cost(
         rows,
-        PairedEstimate(rows * mean / speed, *seconds),
+        Estimate(*(None if end is None else rows * end / speed for end in length)),
         speed,
         mean,
         new.function.name if checkpoint is None else checkpoint.device,

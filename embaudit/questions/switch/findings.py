@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from embaudit.corpora.downstream.paired import PairedEstimate
 from embaudit.declared.finding import Finding, Level, unless_ok
 from embaudit.embedders.function import EmbeddingFunction
-from embaudit.measures.quality.measured import shown, with_interval
 from embaudit.questions.change.gains import SMALLEST
 from embaudit.questions.switch.bridge import MAPS
 from embaudit.questions.switch.cut_offs import CutOffTransfer
@@ -16,6 +14,7 @@ from embaudit.questions.switch.quality import ScoreChange
 from embaudit.questions.switch.same_text import SameText
 from embaudit.questions.switch.search import MIXED, OLD, SearchOutcome
 from embaudit.questions.switch.verdict import STAYS
+from embaudit.words.estimate import shown, with_interval
 from embaudit.words.shown import duration, quoted
 
 # How a bridge is built, of those that are tried.
@@ -45,9 +44,8 @@ def mixing_finding(
         f"{shown(same.quantiles[0])} to {shown(same.quantiles[-1])}; of other texts: {shown(same.strangers)})"
         + (f", and NEW's queries find {found}." if found else ".")
     )
-    estimate = same.median.value, same.median.low, same.median.high
     if same.is_same or same.is_rounded:
-        return Finding("ok", f"They may be mixed. {sentence}", "", "", "mixing", *estimate)
+        return Finding("ok", f"They may be mixed. {sentence}", "", "", "mixing", *same.median)
     if same.moved:
         return Finding(
             "look",
@@ -56,7 +54,7 @@ def mixing_finding(
             "The same query finds other documents, or the same ones at other similarities.",
             f"See what NEW does to {' and '.join(same.moved)} alone: a prompt, a step of the client.",
             "mixing",
-            *estimate,
+            *same.median,
         )
     if ways and all(kept.low is not None and kept.low >= holds for _, kept in ways):
         return Finding(
@@ -65,7 +63,7 @@ def mixing_finding(
             "An index that holds vectors of both ranks documents by who encoded them.",
             "Add documents as OLD encodes them, until all are encoded again.",
             "mixing",
-            *estimate,
+            *same.median,
         )
     return Finding(
         "look",
@@ -73,7 +71,7 @@ def mixing_finding(
         "An index that holds vectors of both ranks documents by who encoded them.",
         "Keep one index for each until all documents are encoded again, or bridge.",
         "mixing",
-        *estimate,
+        *same.median,
     )
 
 
@@ -116,9 +114,7 @@ def query_findings(searches: Sequence[SearchOutcome]) -> Iterator[Finding]:
             f"For {one.name}, {with_interval(one.overlap)} of the first ten stay (overlap@10){known}.",
             **unless_ok(level, "People will see other results.", "Read the queries that change most, below."),
             name="overlap",
-            value=one.overlap.value,
-            low=one.overlap.low,
-            high=one.overlap.high,
+            **one.overlap.as_json(),
         )
 
 
@@ -151,7 +147,7 @@ def cut_off_finding(cut_offs: Sequence[CutOffTransfer]) -> Finding:
         if first.is_told(found)
     ]
     changes = "; ".join(
-        f"{_percent(before)} → {_percent(after)} of {what}"
+        f"{before.percent(1)} → {after.percent(1)} of {what}"
         for (before, after), what in (
             (first.let_through, "unrelated pairs pass"),
             (first.kept, "matching pairs are kept"),
@@ -163,8 +159,8 @@ def cut_off_finding(cut_offs: Sequence[CutOffTransfer]) -> Finding:
     return Finding(
         "ok" if stays else "look",
         f"On {first.name}, a cut-off of {shown(first.old)} ({first.how}) becomes {' and '.join(parts)}. If it stays, "
-        f"{_percent(first.flips_at_old)} of decisions flip ({changes}); at {shown(new.value or 0.0)}, "
-        f"{_percent(first.flips_at_new)}.",
+        f"{first.flips_at_old.percent(1)} of decisions flip ({changes}); at {shown(new.value or 0.0)}, "
+        f"{first.flips_at_new.percent(1)}.",
         **unless_ok(
             "ok" if stays else "look",
             "The number means something else now."
@@ -175,9 +171,7 @@ def cut_off_finding(cut_offs: Sequence[CutOffTransfer]) -> Finding:
             else "Look at pairs near it before it stays.",
         ),
         name="cut_off",
-        value=new.value,
-        low=new.low,
-        high=new.high,
+        **new.as_json(),
     )
 
 
@@ -195,8 +189,8 @@ def quality_finding(changes: Sequence[ScoreChange]) -> Finding:
         f"{shown(one.new.value or 0.0)})"
         for one in changes
     )
-    gained = [one for one in changes if (one.change.low or 0.0) > 0]
-    lost = [one for one in changes if (one.change.high or 0.0) < 0 and (one.change.value or 0.0) < -SMALLEST]
+    gained = [one for one in changes if one.change.is_above_zero]
+    lost = [one for one in changes if one.change.is_below_zero and (one.change.value or 0.0) < -SMALLEST]
     if gained and not lost:
         return Finding("ok", f"NEW is better: {said}.", name="paired_quality")
     if lost:
@@ -254,9 +248,7 @@ def bridge_findings(searches: Sequence[SearchOutcome], holds: float) -> Iterator
             "Over this bridge, NEW finds no more than OLD alone." if no_gain else "",
             "" if is_above else "Encode the documents again, rather than bridge.",
             name="bridge",
-            value=way.kept.value,
-            low=way.kept.low,
-            high=way.kept.high,
+            **way.kept.as_json(),
         )
 
 
@@ -290,9 +282,7 @@ def cost_finding(cost: Cost) -> Finding:
         f"Stored in float32, they take "
         f"{size(new)}; OLD's take {size(old)}.",
         name="cost",
-        value=seconds.value,
-        low=seconds.low,
-        high=seconds.high,
+        **seconds.as_json(),
     )
 
 
@@ -302,12 +292,3 @@ def size(count: int) -> str:
         if count >= unit:
             return f"{count / unit:.3g} {name}"
     return f"{count} bytes"
-
-
-def _percent(found: PairedEstimate) -> str:
-    if found.value is None:
-        return "–"
-    text = f"{100 * found.value:.1f} %"
-    if found.low is None or found.high is None:
-        return text
-    return f"{text} [{100 * found.low:.1f}, {100 * found.high:.1f}]"

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from embaudit.corpora.downstream.paired import PairedEstimate
 from embaudit.declared.chart import Axis, Chart, Layer, Mark, Panel
-from embaudit.declared.document import Column, Estimate, Page, Part, Section, Table, Value
+from embaudit.declared.document import Column, Page, Part, Section, Table, Value
 from embaudit.measures.quality.golden import GoldenChanges
 from embaudit.questions.switch.cut_offs import CutOffTransfer, ScaledPairs
 from embaudit.questions.switch.search import ReadQuery, SearchOutcome
+from embaudit.words.estimate import Estimate
 from embaudit.words.shown import cut
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def _ways(one: SearchOutcome) -> Table:
     rows: list[tuple[Value, ...]] = []
     for way in one.ways.values():
         judged = [way.recall, way.ndcg, way.kept] if way.recall is not None and way.ndcg is not None else []
-        cells = [_estimate(figure) for figure in (way.found, *judged) if figure is not None]
+        cells = [figure for figure in (way.found, *judged) if figure is not None]
         rows.append((way.name, *cells, way.fidelity))
     return Table(columns, rows)
 
@@ -142,16 +142,15 @@ def _decisions(report: SwitchReport) -> Table:
     rows: list[tuple[Value, ...]] = []
     for one in report.cut_offs:
         changes = [_change(*both) for both in (one.let_through, one.kept)]
-        flips = [_estimate(found) for found in (one.flips_at_old, one.flips_at_new)]
-        rows.append((one.name, one.old, *changes, *flips))
+        rows.append((one.name, one.old, *changes, one.flips_at_old, one.flips_at_new))
     return Table(columns, rows, "Decisions if the number stays, and if it becomes the new one")
 
 
-def _number(one: CutOffTransfer, found: PairedEstimate) -> Value:
-    return _estimate(found) if one.is_told(found) else "too few to tell"
+def _number(one: CutOffTransfer, found: Estimate) -> Value:
+    return found if one.is_told(found) else "too few to tell"
 
 
-def _change(before: PairedEstimate, after: PairedEstimate) -> str:
+def _change(before: Estimate, after: Estimate) -> str:
     return "" if before.value is None or after.value is None else f"{before.value:.1%} → {after.value:.1%}"
 
 
@@ -204,11 +203,6 @@ def _quality(report: SwitchReport) -> Table:
         Column("NEW − OLD [95 %]", "+.3f", bounds="+.3f"),
     )
     rows: list[tuple[Value, ...]] = [
-        (f"{one.metric}, {one.name}", _estimate(one.old), _estimate(one.new), _estimate(one.change))
-        for one in report.quality
+        (f"{one.metric}, {one.name}", one.old, one.new, one.change) for one in report.quality
     ]
     return Table(columns, rows)
-
-
-def _estimate(figure: PairedEstimate) -> Estimate:
-    return Estimate(figure.value, figure.low, figure.high)

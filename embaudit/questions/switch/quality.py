@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from embaudit.corpora.downstream.paired import PairedEstimate
 from embaudit.measures.quality.scores import CollectionScorer, PairScorer
 from embaudit.questions.switch.material import SwitchedPairs, SwitchedSearch
+from embaudit.words.estimate import Estimate
 
 
 @dataclass(frozen=True)
@@ -17,9 +17,9 @@ class ScoreChange:
 
     name: str
     metric: str
-    old: PairedEstimate
-    new: PairedEstimate
-    change: PairedEstimate
+    old: Estimate
+    new: Estimate
+    change: Estimate
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)

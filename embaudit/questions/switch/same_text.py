@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from embaudit.corpora.downstream.paired import PairedEstimate
 from embaudit.corpora.downstream.task import unit_rows
 from embaudit.questions.parity.apart import is_apart, is_rounding
 from embaudit.questions.parity.compare import KindDifference, compare_kind
 from embaudit.questions.switch.material import OldAndNew, SwitchedPairs, SwitchedSearch
 from embaudit.statistics.intervals import quantile_ranks
+from embaudit.words.estimate import Estimate
 
 QUERIES, DOCUMENTS, PAIRS = "queries of ", "documents of ", "pairs of "
 USES = {QUERIES: "queries", DOCUMENTS: "documents", PAIRS: "texts of pairs"}
@@ -36,7 +36,7 @@ class SameText:
 
     texts: int
     quantiles: tuple[float, ...]
-    median: PairedEstimate
+    median: Estimate
     strangers: float
     worst: float
     worst_text: str
@@ -67,9 +67,7 @@ def compare_same_texts(pairs: Sequence[SwitchedPairs], searches: Sequence[Switch
     return SameText(
         len(distances),
         tuple(float(np.quantile(in_order, share)) for share in QUANTILES),
-        PairedEstimate(median)
-        if high is None
-        else PairedEstimate(median, float(in_order[low - 1]), float(in_order[high - 1])),
+        Estimate(median) if high is None else Estimate(median, float(in_order[low - 1]), float(in_order[high - 1])),
         float(np.median(np.concatenate([strangers for _, strangers in kinds]))),
         far.worst,
         far.worst_text,

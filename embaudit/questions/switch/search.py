@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from embaudit.corpora.downstream.paired import PairedEstimate
 from embaudit.corpora.downstream.retrieval import CUT, NOT_RANKED, evaluate
 from embaudit.corpora.downstream.split import in_report
 from embaudit.corpora.downstream.task import unit_rows
@@ -29,6 +28,7 @@ from embaudit.questions.switch.material import (
 )
 from embaudit.questions.switch.resampled import in_two_roles, mean_of, ratio_of
 from embaudit.statistics.intervals import spearman
+from embaudit.words.estimate import Estimate
 
 SEED = 0
 OLD, NEW, MIXED = "OLD alone", "NEW alone", "NEW's queries in OLD's index"
@@ -51,10 +51,10 @@ class Way:
     """
 
     name: str
-    found: PairedEstimate
-    recall: PairedEstimate | None
-    ndcg: PairedEstimate | None
-    kept: PairedEstimate
+    found: Estimate
+    recall: Estimate | None
+    ndcg: Estimate | None
+    kept: Estimate
     fidelity: float | None = None
 
 
@@ -85,8 +85,8 @@ class SearchOutcome:
     name: str
     queries: int
     is_judged: bool
-    overlap: PairedEstimate
-    agreement: PairedEstimate
+    overlap: Estimate
+    agreement: Estimate
     overlaps: np.ndarray = field(repr=False)
     ways: dict[str, Way]
     documents: tuple[int, ...]
@@ -152,11 +152,11 @@ def measure_search(search: SwitchedSearch, pairs: Sequence[SwitchedPairs] = ()) 
     )
 
 
-def _mean(search: SwitchedSearch, values: np.ndarray, units: np.ndarray) -> PairedEstimate:
+def _mean(search: SwitchedSearch, values: np.ndarray, units: np.ndarray) -> Estimate:
     return in_two_roles(mean_of(values, units)) if search.asks_itself else mean_of(values, units)
 
 
-def _agreement(search: SwitchedSearch, first: list[np.ndarray], units: np.ndarray) -> PairedEstimate:
+def _agreement(search: SwitchedSearch, first: list[np.ndarray], units: np.ndarray) -> Estimate:
     found = np.full(len(units), np.nan)
     for query, (one, two) in enumerate(zip(*first, strict=True)):
         union = np.array(sorted({*one.tolist(), *two.tolist()} - {NOT_RANKED}))
@@ -220,11 +220,11 @@ def _in_halves(
 def _way(name: str, outcomes: dict[str, dict[str, np.ndarray]], search: SwitchedSearch, fidelity: float | None) -> Way:
     own, units = outcomes[name], search.query_units
     # That NEW finds what NEW finds needs no interval.
-    found = PairedEstimate(1.0) if name == NEW else _mean(search, own["found"], units)
+    found = Estimate(1.0) if name == NEW else _mean(search, own["found"], units)
     if not search.is_judged:
         return Way(name, found, None, None, found, fidelity)
     recall, ndcg = (mean_of(own[what], units) for what in ("recall", "ndcg"))
-    kept = PairedEstimate(1.0) if name == NEW else ratio_of(own["ndcg"], outcomes[NEW]["ndcg"], units)
+    kept = Estimate(1.0) if name == NEW else ratio_of(own["ndcg"], outcomes[NEW]["ndcg"], units)
     return Way(name, found, recall, ndcg, kept, fidelity)
 
 

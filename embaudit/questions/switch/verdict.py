@@ -15,12 +15,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from embaudit.corpora.downstream.paired import PairedEstimate
-from embaudit.measures.quality.measured import shown, with_interval
 from embaudit.questions.switch.cut_offs import CutOffTransfer
 from embaudit.questions.switch.same_text import SameText
 from embaudit.questions.switch.search import MIXED, SearchOutcome
 from embaudit.statistics.intervals import MIN_UNITS
+from embaudit.words.estimate import Estimate, shown, with_interval
 
 SwitchVerdict = Literal["same index", "new threshold only", "bridge holds", "rebuild", "could not be told"]
 # Of NEW's nDCG@10 (or first ten): what the maps of arXiv 2509.23471 keep at least.
@@ -93,21 +92,21 @@ def judge(
     return Judged("could not be told", f"Could not be told: {said}{besides}.")
 
 
-def _is_above(found: PairedEstimate, limit: float) -> bool:
+def _is_above(found: Estimate, limit: float) -> bool:
     return found.low is not None and found.low >= limit
 
 
-def _least(found: Sequence[tuple[SearchOutcome, PairedEstimate]]) -> tuple[SearchOutcome, PairedEstimate] | None:
+def _least(found: Sequence[tuple[SearchOutcome, Estimate]]) -> tuple[SearchOutcome, Estimate] | None:
     """The search that keeps least, those without an interval first."""
     known = [one for one in found if one[1].value is not None]
     return min(known, key=lambda one: (one[1].low is not None, one[1].low or 0.0), default=None)
 
 
-def _kept(found: tuple[SearchOutcome, PairedEstimate]) -> str:
+def _kept(found: tuple[SearchOutcome, Estimate]) -> str:
     return f"{with_interval(found[1])} of NEW's {found[0].measure}"
 
 
-def _too_few(found: tuple[SearchOutcome, PairedEstimate], holds: float) -> str:
+def _too_few(found: tuple[SearchOutcome, Estimate], holds: float) -> str:
     outcome, kept = found
     limit = shown(holds)
     if kept.low is None or kept.value is None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from embaudit.declared.document import Column, Estimate, Page, Section, Table, Value, count
+from embaudit.declared.document import Column, Page, Section, Table, Value, count
+from embaudit.words.estimate import Estimate
 from embaudit.words.sentences import punctuated
 from embaudit.words.shown import quoted
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from embaudit.declared.document import Column, Estimate, Page, Section, Table, Value
+from embaudit.declared.document import Column, Page, Section, Table, Value
 from embaudit.questions.why.above import counted_kinds
 from embaudit.questions.why.case import Case
 from embaudit.questions.why.verdict import Diagnosis, heading_of
 from embaudit.statistics.intervals import exact_share
+from embaudit.words.estimate import Estimate
 from embaudit.words.shown import cut, quoted
 
 if TYPE_CHECKING:

@@ -34,6 +34,7 @@ from embaudit.measures.task_material import (
 from embaudit.steps.progress import tracked
 from embaudit.steps.results import NOT_IN_KEY, CheckpointSpec, Staged, StagedCorpus, encoder_of
 from embaudit.steps.step import Outputs, step
+from embaudit.words.estimate import Estimate
 
 # Copies are inserted into the texts of a collection, not into its queries.
 NEVER_POISONED = "query"
@@ -42,6 +43,7 @@ CLEAN = "clean"
 # Arm -> token -> side -> staged vectors.
 ByArm = dict[str, dict[str, dict[str, Staged]]]
 Outcomes = dict[Cell, list[np.ndarray]]
+_UNCHANGED = {**Estimate().columns("change"), **Estimate().columns("beyond")}
 
 
 @dataclass(frozen=True)
@@ -183,7 +185,7 @@ def _by_data_set(
         score, effects = clean_and_poisoned(part, clean[places], inside, resamples, seed)
         units = len(np.unique(part.items.units))
         shared = {"corpus": corpus, "metric": metric, "data_set": name, "items": len(places), "units": units}
-        yield shared | {"arm": "clean", "poisoned": "none", "score": score, **dict.fromkeys(_EFFECT, None)}
+        yield shared | {"arm": "clean", "poisoned": "none", "score": score, **_UNCHANGED}
         for (arm, share), cell in effects.items():
             yield shared | {"arm": arm, "poisoned": share, **_effect(cell.arm)}
 
@@ -205,7 +207,7 @@ def _clean_row(score: float | None, poisoned: ByArm) -> dict[str, Any]:
     return {
         **{"arm": "clean", "poisoned": "none", "tokens": 0, "score": score, "texts": _texts(poisoned)},
         **{"held": 0, "copies": 0.0, "shortened": 0},
-        **dict.fromkeys(_EFFECT, None),
+        **_UNCHANGED,
     }
 
 
@@ -223,15 +225,8 @@ def _arm_row(arm: str, share: str, cell: CellEffects, by_token: dict[str, dict[s
     }
 
 
-_EFFECT = ("change", "change_low", "change_high", "beyond", "beyond_low", "beyond_high")
-
-
 def _effect(effect: ArmEffect) -> dict[str, float | None]:
-    beyond = effect.beyond
-    ends = (beyond.value, beyond.low, beyond.high) if beyond else (None, None, None)
-    change = effect.change
-    values = (change.value, change.low, change.high, *ends)
-    return {"score": effect.score, **dict(zip(_EFFECT, values, strict=True))}
+    return {"score": effect.score, **effect.change.columns("change"), **(effect.beyond or Estimate()).columns("beyond")}
 
 
 def _texts(poisoned: ByArm) -> int:

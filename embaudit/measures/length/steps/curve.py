@@ -122,10 +122,8 @@ def _rise_row(corpus: str, rise: Rise) -> dict[str, Any]:
         "first_cosine": rise.first_cosine,
         "last_cosine": rise.last_cosine,
         "rise": rise.rise,
-        "share_of_natural": rise.of_natural.share,
-        "share_of_truncation": rise.of_truncation.share,
-        "share_of_truncation_low": rise.of_truncation.low,
-        "share_of_truncation_high": rise.of_truncation.high,
+        "share_of_natural": rise.of_natural.value,
+        **rise.of_truncation.columns("share_of_truncation"),
     }
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from embaudit.corpora.downstream.paired import PairedEstimate, PairedScores
+from embaudit.corpora.downstream.paired import PairedScores
 from embaudit.corpora.downstream.task import Vectors, unit_rows
 from embaudit.measures.impact.poison import poison
 from embaudit.measures.impact.steps.scores import CLEAN, PoisonedSide
@@ -37,6 +37,7 @@ from embaudit.steps.progress import tracked
 from embaudit.steps.results import CheckpointSpec, Staged, StagedCorpus, encoder_of
 from embaudit.steps.step import Outputs, step
 from embaudit.words.errors import NotMeasurable
+from embaudit.words.estimate import Estimate
 
 # Side -> staged vectors; ``Treated`` has them for clean texts, and for texts with each token by its id.
 Sides = dict[str, Staged]
@@ -143,14 +144,14 @@ def mitigation_scores(
                 clean, poisoned = place * count, range(place * count + 1, (place + 1) * count)
                 is_none = remedy == NONE
                 changes = (
-                    PairedEstimate(None) if is_none else paired.difference([clean], [0]),
-                    PairedEstimate(None) if is_none else paired.difference(poisoned, range(1, count)),
+                    Estimate(None) if is_none else paired.difference([clean], [0]),
+                    Estimate(None) if is_none else paired.difference(poisoned, range(1, count)),
                 )
                 rows.append(
                     {
                         **{"corpus": corpus.name, "corpus_id": corpus.corpus_id, "metric": metric, "remedy": remedy},
-                        **{"clean": paired.score([clean]), **_columns("clean_change", changes[0])},
-                        **{"poisoned": paired.score(poisoned), **_columns("poisoned_change", changes[1])},
+                        **{"clean": paired.score([clean]), **changes[0].columns("clean_change")},
+                        **{"poisoned": paired.score(poisoned), **changes[1].columns("poisoned_change")},
                         **{"tokens": count - 1, "items": len(task.items.units)},
                         **{"units": len(np.unique(task.items.units)), "texts": texts, "touched": touched[remedy]},
                     }
@@ -198,14 +199,13 @@ def mitigation_losses(
     rows, of_tokens = [], []
     for name, lost in found.items():
         lossy = int((lost.losses[random] >= LOSSY).sum())
-        low, high = exact_share(lossy, len(drawn))
+        share = Estimate(lossy / len(drawn), *exact_share(lossy, len(drawn)))
         rows.append(
             {
                 **{"remedy": name, **lost.mean.columns(), "severe": len(ids), "tokens": len(watched)},
                 **{"draws": len(points.draws), "copies": sample.copies},
                 "fitted_on": sum(part.rows for part in fitted_on) if name in transforms else None,
-                **{"vocabulary": len(drawn), "lossy": lossy, "lossy_share": lossy / len(drawn)},
-                **{"lossy_share_low": low, "lossy_share_high": high},
+                **{"vocabulary": len(drawn), "lossy": lossy, **share.columns("lossy_share")},
             }
         )
         of_tokens += [
@@ -249,7 +249,3 @@ def _arms(treated: Treated) -> list[Vectors]:
     """Clean vectors of all sides first, then those with each token; a side without copies keeps its clean vectors."""
     clean = read_vectors(treated[CLEAN])
     return [clean, *({**clean, **read_vectors(sides)} for token, sides in treated.items() if token != CLEAN)]
-
-
-def _columns(name: str, estimate: PairedEstimate) -> dict[str, float | None]:
-    return {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}

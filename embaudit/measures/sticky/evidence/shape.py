@@ -20,7 +20,8 @@ import numpy as np
 import scipy
 
 from embaudit.measures.sticky.settings import SAMPLED_TOKENS
-from embaudit.statistics.intervals import MIN_UNITS, around, jackknife_half_width
+from embaudit.statistics.intervals import MIN_UNITS, jackknife_half_width
+from embaudit.words.estimate import Estimate
 
 MEASURE_VERSION = 1
 SAMPLE_SEED = 0
@@ -68,7 +69,7 @@ def similarity_shape(vectors: np.ndarray) -> dict[str, Any] | None:
     }
     without = [sums.without(group) for group in range(len(sums.groups))] if N >= MIN_UNITS else []
     for name, shape in zip(SHAPES, (_skewness, _excess_kurtosis, _gaussian_distance), strict=True):
-        found |= _with_interval(name, shape, (counts, powers), without)
+        found |= _estimate(shape, (counts, powers), without).columns(name)
     return found
 
 
@@ -155,15 +156,13 @@ def _quantile(counts: np.ndarray, level: float) -> float:
     return float(EDGES[place] + (EDGES[1] - EDGES[0]) * (wanted - before) / max(int(counts[place]), 1))
 
 
-def _with_interval(
-    name: str,
+def _estimate(
     shape: Callable[[np.ndarray, np.ndarray], float | None],
     whole: tuple[np.ndarray, np.ndarray],
     without: list[tuple[np.ndarray, np.ndarray]],
-) -> dict[str, float | None]:
+) -> Estimate:
     value = shape(*whole)
     left = [one for one in (shape(*part) for part in without) if one is not None]
     if value is None or not left or len(left) < len(without):
-        return {name: value, f"{name}_low": None, f"{name}_high": None}
-    low, high = around(value, jackknife_half_width(np.array(left)))
-    return {name: value, f"{name}_low": low, f"{name}_high": high}
+        return Estimate(value)
+    return Estimate.around(value, jackknife_half_width(np.array(left)))
