@@ -157,7 +157,7 @@ def _click_type(field: FieldInfo, written: Option, kinds: set[Any]) -> click.Par
         return click.FloatRange(**bounds) if bounds else click.FLOAT
     if Path in kinds and (written.is_file or not written.metavar):
         # Of several, each may be a folder of files.
-        return click.Path(exists=written.is_file, dir_okay=Sequence in kinds, path_type=Path)
+        return click.Path(exists=written.is_file, dir_okay=Sequence in kinds or written.may_be_folder, path_type=Path)
     return click.STRING
 
 

@@ -14,7 +14,7 @@ class Option:
         metavar: what stands for the value in ``--help``; of an argument, its name there.
         members: the values that are allowed, where the type does not list them.
         example: a value, for the message about a wrong one.
-        is_file: whether it is the path of a file that must exist.
+        is_file: whether it is the path of a file that must exist; ``may_be_folder``: or of a folder.
         negates: whether it is a flag that makes the field false.
         holds: ``store`` or ``function``, where the value names one.
         default: what ``--help`` says of it where the default is found out later.
@@ -25,6 +25,7 @@ class Option:
     members: tuple[str, ...] = ()
     example: str = ""
     is_file: bool = False
+    may_be_folder: bool = False
     negates: bool = False
     holds: str = ""
     default: str = ""

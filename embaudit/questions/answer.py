@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from math import nan
-from typing import Literal, Protocol, get_args
+from typing import Literal, get_args
 
 from embaudit.declared.finding import Level
 from embaudit.declared.table import BigInt, Json, Row, Series, column, rule
+from embaudit.words.estimate import Estimate
 
 # Names of questions, as their commands are called; a passport is no answer, but what `verify` compares with.
 Asks = Literal["check", "parity", "vectors", "verify", "search", "why", "switch"]
@@ -108,18 +109,7 @@ class AnswerFigure:
     of: int | None = None
 
 
-class HasEnds(Protocol):
-    """A value with the ends of its interval."""
-
-    @property
-    def value(self) -> float | None: ...
-    @property
-    def low(self) -> float | None: ...
-    @property
-    def high(self) -> float | None: ...
-
-
-def figure_of(figure: str, estimate: HasEnds, item: str = "", of: int | None = None) -> AnswerFigure:
+def figure_of(figure: str, estimate: Estimate, item: str = "", of: int | None = None) -> AnswerFigure:
     """The figure that an estimate is."""
     value = nan if estimate.value is None else estimate.value
     return AnswerFigure(figure, value, item, estimate.low, estimate.high, of)

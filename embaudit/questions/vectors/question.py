@@ -19,9 +19,11 @@ from embaudit.stores.place import LARGE, SeveralParts, StorePlace
 from embaudit.words.errors import UsageError
 
 if TYPE_CHECKING:
+    from embaudit.declared.finding import Finding
     from embaudit.embedders.function import EmbeddingFunction
     from embaudit.questions.report import Report
     from embaudit.questions.vectors.report import StoredReport
+    from embaudit.stores.store import Store
 
 
 class VectorsQuestion(CheckpointOptions, RoleOptions, CacheOptions, ExplanationPart, SeedPart, StorePart, Question):
@@ -49,6 +51,15 @@ class VectorsQuestion(CheckpointOptions, RoleOptions, CacheOptions, ExplanationP
         False,
         description="Read all rows of Parquet files with more than ten million; by default, row groups drawn at "
         "random.",
+    )
+
+    expected: Annotated[PathName | None, Option(metavar="LIST", is_file=True, may_be_folder=True)] = Field(
+        None,
+        description="Ids that should be there (a line each, CSV or JSON lines with id, and text if there is one), or a "
+        "folder of documents: what is absent, what nobody expects, which texts have changed.",
+    )
+    fewest_rows: Annotated[int | None, Option(metavar="N")] = Field(
+        None, ge=1, description="Rows that there should be at least: fewer are a problem."
     )
 
     @model_validator(mode="before")
@@ -116,7 +127,8 @@ class VectorsQuestion(CheckpointOptions, RoleOptions, CacheOptions, ExplanationP
         named = str(self.store)
         # A place that is wrong is told before a function is opened, which may take a while.
         if self.function is None:
-            return look_at(open_store(named, rows), seed=self.seed, progress=progress.done)
+            store = open_store(named, rows)
+            return self._completed(look_at(store, seed=self.seed, progress=progress.done), store)
         first = opened_first(named, rows)
         options, given = self.load_options, self.functions
         calls = self.calls(*given)
@@ -134,7 +146,7 @@ class VectorsQuestion(CheckpointOptions, RoleOptions, CacheOptions, ExplanationP
 
             opened = stack.enter_context(open_kept(self.function, options, calls[0]))
             store = opened_for(opened, named, rows, first)
-            return look_at(
+            report = look_at(
                 store,
                 opened,
                 rows=self.rows,
@@ -158,6 +170,18 @@ class VectorsQuestion(CheckpointOptions, RoleOptions, CacheOptions, ExplanationP
                 progress=progress.done,
                 say=progress.say,
             )
+            return self._completed(report, store)
+
+    def _completed(self, report: StoredReport, store: Store) -> StoredReport:
+        """With what the index lacks of what it should hold, if that was said."""
+        from embaudit.questions.vectors.expected import compare_expected, fewest_rows_finding, read_expected
+
+        more: list[Finding] = []
+        if self.fewest_rows is not None:
+            more.append(fewest_rows_finding(report.alone.profile.rows, self.fewest_rows))
+        if self.expected is not None:
+            more += compare_expected(store, read_expected(Path(self.expected))).findings()
+        return replace(report, findings=(*report.findings, *more))
 
     def _require_readable(self) -> None:
         """A name that is wrong is told before the index is read, which may take minutes."""
