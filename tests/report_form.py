@@ -9,6 +9,7 @@ from typing import Any
 
 from embaudit.declared.document import Table
 from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Rule
 from embaudit.words.errors import CheckFailed, EmbauditError, HubUnreachable, MeasureError
 
 # A verdict on other findings, and a note on how a store is read.
@@ -17,6 +18,15 @@ SUMS_UP = ("verdict", "how_it_is_read")
 # more rows of a vocabulary, a limit that can be tried in seconds, larger layers, more sentences in twelve languages.
 CANNOT_BE_GIVEN = ("inside", "weights_changed", "thrown_away", "lost_in_layer", "vocabulary_fit", "tail")
 CANNOT_BE_GIVEN += ("untrained_layers", "retrieval")
+# Where findings are not made by a rule yet.
+WITHOUT_RULE = tuple(
+    f"embaudit.{name}"
+    for name in (
+        *("measures.integrity", "measures.quality", "questions.exports", "questions.blackbox", "questions.change"),
+        *("questions.check", "questions.parity", "questions.passport", "questions.search", "questions.switch"),
+        *("questions.vectors", "questions.why", "questions.report", "warehouse.gate", "api.reading"),
+    )
+)
 _plain_init = Finding.__init__
 _plain_table = Table.__init__
 _plain_error = EmbauditError.__init__
@@ -35,6 +45,8 @@ def _checked_init(self: Finding, *given: Any, **named: Any) -> None:
     assert self.sentence, f"no sentence: {self}"
     if _is_of_a_report(sys._getframe(1)):
         assert self.name, f"no rule's name: {self}"
+        module = sys._getframe(1).f_globals["__name__"]
+        assert module == Rule.__module__ or module.startswith(WITHOUT_RULE), f"made by no rule: {self}"
         # What is wrong is said with what to do about it, and what could not be told with what to give.
         is_open = self.level != "ok" and self.name not in SUMS_UP
         is_known = self.level == "not measured" and self.name in CANNOT_BE_GIVEN

@@ -74,13 +74,16 @@ class Rule:
     def cells(self) -> tuple[str, str, str, str]:
         """Source, conditions and reason, as the page shows them."""
         limits = {"look": self._shown(self.look), "problem": self._shown(self.problem)}
-        begins = "from" if self.worse == "higher" else "up to"
         conditions = (
-            words or ("" if isnan(limit) else f"{begins} {self._shown(limit)}")
+            words or ("" if isnan(limit) else f"{'up to' if self._falls_to(limit) else 'from'} {self._shown(limit)}")
             for words, limit in ((self.look_if, self.look), (self.problem_if, self.problem))
         )
         look, problem, reason = (words.format(**limits) for words in (*conditions, self.reason))
         return self.source, look, problem, reason
+
+    def _falls_to(self, limit: float) -> bool:
+        """Rather than below 0, where a loss begins."""
+        return self.worse == "lower" and limit > 0
 
     def _shown(self, limit: float) -> str:
         return percent(limit) if self.is_share else number(limit)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,9 +15,7 @@ from embaudit.measures.findings import find_all
 from embaudit.measures.profile import load_profile
 from embaudit.pages.audit import audit_page
 from embaudit.pages.terminal import print_page
-from embaudit.questions.check.verdict import FIRST
 
-DOCUMENTED = Path(__file__).resolve().parents[2] / "docs" / "findings.md"
 QUICK = load_profile("quick")
 SCREEN = 45
 
@@ -232,15 +229,12 @@ def test_temperatures_are_gains_and_no_problems(recommendation: str, name: str, 
     assert (one.name, one.level) == (name, level)
 
 
-def test_every_rule_is_documented_and_its_words_are_whole() -> None:
-    tables, documented = {**plausible_rows(), **staged_findings()}, DOCUMENTED.read_text()
+def test_every_measure_finds_something_and_its_words_are_whole() -> None:
+    tables = {**plausible_rows(), **staged_findings()}
     settings = {name: getattr(QUICK, name) for name in MEASURES}
     made = list(find_all(settings, lambda table: tables[table], ["sts"]))
     assert {measure for measure, _ in made} == {"audit", *MEASURES}
-    for measure, finding in made:
-        rule = finding.name.partition("_")[0] if measure == "tempscale" else finding.name
-        # Those of integrity and quality, which a check has too, are under a heading of their own.
-        assert f"`{rule}`" in documented if measure in FIRST else f"`{measure}.{rule}" in documented
+    for _, finding in made:
         assert finding.sentence.endswith(".")
         assert finding.meaning.endswith(".") or not finding.meaning
         if finding.low is not None and finding.high is not None:
