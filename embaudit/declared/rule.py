@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from math import isnan, nan
 from types import ModuleType
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from embaudit.declared.figure import Direction
-from embaudit.declared.finding import Finding, Level
+from embaudit.declared.finding import LEVELS, Finding, Level
+from embaudit.words.errors import EmbauditError, is_of_interrupt, is_of_machine, one_line
 
 
 @dataclass(frozen=True)
@@ -58,17 +59,22 @@ class Rule:
         high: float | None = None,
         *,
         note: str = "",
+        hint: str = "",
         **parts: str,
     ) -> Finding:
         """A finding by this rule. What is ``ok`` needs neither meaning nor advice: they are left out.
 
         Args:
-            note: a meaning at any level.
+            note, hint: a meaning and an advice at any level.
             parts: what stands in the name's braces.
         """
         if level == "ok":
             meaning = advice = ""
-        return Finding(level, sentence, note or meaning, advice, self.name.format(**parts), value, low, high)
+        return Finding(level, sentence, note or meaning, hint or advice, self.name.format(**parts), value, low, high)
+
+    def named(self, name: str) -> Rule:
+        """The same rule for findings of another name: a row of the page has both."""
+        return replace(self, name=name)
 
     @property
     def cells(self) -> tuple[str, str, str, str]:
@@ -91,8 +97,8 @@ class Rule:
 
 def number(value: float) -> str:
     """As the pages write it: .05, −.02, 1e-5, 10 000."""
-    text = f"{value:,.0f}".replace(",", " ") if abs(value) >= 1_000 else f"{value:.12g}"
-    return re.sub(r"^(-?)0\.", r"\1.", text).replace("e-0", "e-").replace("-.", "−.")
+    text = f"{value:,.0f}".replace(",", " ") if 1_000 <= abs(value) < 1e6 else f"{value:g}"
+    return re.sub(r"^(-?)0\.", r"\1.", text).replace("e-0", "e-").replace("e+", "e").replace("-.", "−.")
 
 
 def percent(share: float) -> str:
@@ -100,5 +106,59 @@ def percent(share: float) -> str:
 
 
 def rules_in(*modules: ModuleType) -> Iterator[Rule]:
-    """The rules that modules declare, in their order, each once."""
+    """The rules that modules declare or use, in their order, each once."""
     yield from dict.fromkeys(one for module in modules for one in vars(module).values() if isinstance(one, Rule))
+
+
+def in_brief(rows: Iterable[Mapping[str, Any]], fine: Rule, of: str, whole: Collection[Rule] = ()) -> Iterator[Finding]:
+    """Findings of many checks for an audit's page: one per rule that needs a look, then what is right in one sentence.
+
+    Args:
+        rows: ``as_rows``.
+        fine, of: the rule of that sentence, and what was checked.
+        whole: rules whose finding is shown even if nothing is wrong.
+    """
+    shown = {rule.name for rule in whole}
+    by_rule: dict[str, list[Finding]] = {}
+    for finding in (Finding(**row) for row in rows):
+        by_rule.setdefault(finding.name, []).append(finding)
+    right = 0
+    for name, found in by_rule.items():
+        level = min((one.level for one in found), key=LEVELS.index)
+        if level == "ok" and name not in shown:
+            right += len(found)
+            continue
+        # The table of findings has a row per rule; what it found elsewhere is a sentence more.
+        first, *others = (one for one in found if one.level == level)
+        yield replace(first, sentence=" ".join(one.sentence for one in (first, *others)))
+    if right:
+        yield fine.finding("ok", f"{right} checks of {of} found nothing wrong.", value=float(right))
+
+
+# The end of the names of findings that say so: what they stand for never counts as passed.
+COULD_NOT_RUN = "_could_not_run"
+FAILED = Rule(
+    f"{{part}}{COULD_NOT_RUN}",
+    reason="`not measured`: a check failed. What it would have found is unknown, and never counts as passed",
+)
+
+
+def guarded(part: str, check: Callable[[], list[Finding]]) -> list[Finding]:
+    """A check's findings, or one that says that it did not run. What fails in the machine is raised, and Ctrl-C."""
+    try:
+        return check()
+    except Exception as error:  # a model of a stranger may raise anything
+        if is_of_machine(error):
+            raise
+        if is_of_interrupt(error):
+            raise KeyboardInterrupt from error
+        reason = error.happened if isinstance(error, EmbauditError) else f"{type(error).__name__}: {one_line(error)}"
+        return [
+            FAILED.finding(
+                "not measured",
+                f"{part.replace('_', ' ').capitalize()} could not be checked: {reason}",
+                "What this part would have found is unknown.",
+                error.next_step if isinstance(error, EmbauditError) else "Report it, with the name of the checkpoint.",
+                part=part,
+            )
+        ]

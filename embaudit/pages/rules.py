@@ -16,7 +16,27 @@ from embaudit.measures import MEASURES
 
 MARKED = re.compile(r"(<!-- rules of (\w+) -->\n).*?(?=<!-- end -->)", re.DOTALL)
 # Where the rules of a table are declared, in its order; what begins with a dot is a module of the package before it.
-MODULES: dict[str, tuple[str, ...]] = {}
+MODULES: dict[str, tuple[str, ...]] = {
+    "integrity": (
+        *("embaudit.questions.check", ".check", ".verdict"),
+        *("embaudit.measures.integrity", ".certificate_findings", ".blocks", ".layer_order", ".vectors", ".heads"),
+        *(".positions", ".rows", ".values", ".tokens", ".letter_case", ".vocabulary_fit", ".files"),
+        *(".two_weight_files", ".numerics", ".not_computed", ".function", ".findings"),
+    ),
+    "quality": (
+        *("embaudit.measures.quality", ".words", ".layers", ".collapse", ".counterfactual", ".lengths", ".limit"),
+        *(".scale", ".fewer", ".golden", ".findings", ".quality"),
+    ),
+    "exports": ("embaudit.questions.exports", ".findings", ".tokenizer", ".files"),
+    "served": (
+        *("embaudit.questions.blackbox", ".numbers", ".limit", "embaudit.questions.parity", ".findings", ".requested"),
+        *("embaudit.questions.check", ".served"),
+    ),
+    "change": (
+        *("embaudit.questions.change", ".weight_findings", ".rows", ".tokens", ".declared", ".vectors", ".gains"),
+        *(".cut_off", ".change"),
+    ),
+}
 # Integrity and quality are checks, too, and have tables of their own.
 AUDIT = "audits"
 

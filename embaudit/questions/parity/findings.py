@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from embaudit.declared.finding import Finding, Level
+from embaudit.declared.rule import Rule
 from embaudit.questions.parity.apart import farthest, is_apart, moved
 from embaudit.questions.parity.asking import AGAIN, BatchingCheck
 from embaudit.questions.parity.compare import (
@@ -27,7 +28,11 @@ if TYPE_CHECKING:
 # The rule of a difference that is no more than rounding.
 ROUNDED = "precision"
 # The rule of what was not measured of a function that changes while it is asked.
-UNSTEADY = "unsteady"
+UNSTEADY = Rule(
+    "unsteady",
+    problem_if="the same texts get other vectors, alone, later on; with when",
+    reason="what was asked in between rests on it and is `not measured`",
+)
 # What another function means, and what to do.
 OF_A_CHECKPOINT = (
     "What was audited is not what is served: scores and cut-offs of the audit do not hold for it.",
@@ -64,12 +69,11 @@ def findings_of(
     # Where the same text gets another vector the next time, nothing else can be explained.
     yield from (finding_of_asking(one) for one in asked if not one.is_repeatable)
     if any(not one.is_repeatable and one.how == AGAIN for one in asked):
-        yield Finding(
+        yield UNSTEADY.finding(
             "not measured",
             f"Whether it is the same function was not measured: {len(kinds)} kinds of text, batches and all else rest "
             "on vectors that do not stay.",
             advice="Look first at why the same text gets another vector.",
-            name=UNSTEADY,
         )
         yield from no_vector(kinds, known)
         return
