@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from math import isfinite
-from typing import Any, ClassVar, Literal, TypedDict, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 from embaudit.words.masking import masked
 from embaudit.words.sentences import ended, punctuated
@@ -55,21 +55,6 @@ class Finding:
 def worst_first(findings: Iterable[Finding]) -> list[Finding]:
     """Problems first; within a level, as given."""
     return sorted(findings, key=lambda finding: LEVELS.index(finding.level))
-
-
-class Words(TypedDict, total=False):
-    meaning: str
-    advice: str
-
-
-def unless_ok(level: Level, meaning: str, advice: str = "") -> Words:
-    """Meaning and advice, for findings that need action; ``ok`` needs neither."""
-    return {} if level == "ok" else {"meaning": meaning, "advice": advice}
-
-
-def level_from(value: float, look: float, problem: float = float("inf")) -> Level:
-    """Level of a value for which higher is worse."""
-    return "problem" if value >= problem else "look" if value >= look else "ok"
 
 
 def interval(low: float | None, high: float | None, form: str = ".2f") -> str:

@@ -32,6 +32,8 @@ MODULES: dict[str, tuple[str, ...]] = {
         *("embaudit.questions.blackbox", ".numbers", ".limit", "embaudit.questions.parity", ".findings", ".requested"),
         *("embaudit.questions.check", ".served"),
     ),
+    "search": ("embaudit.questions.search", ".findings"),
+    "switch": ("embaudit.questions.switch", ".findings", ".switch", "embaudit.measures.quality.golden"),
     "change": (
         *("embaudit.questions.change", ".weight_findings", ".rows", ".tokens", ".declared", ".vectors", ".gains"),
         *(".cut_off", ".change"),

@@ -50,9 +50,7 @@ UNDECLARED_POOLING = Rule(
     reason="other servers assume another pooling",
 )
 SEVERAL_POOLINGS = Rule(
-    "several_poolings",
-    look_if="poolings side by side",
-    reason="hardly any checkpoint was trained so",
+    "several_poolings", look_if="poolings side by side", reason="hardly any checkpoint was trained so"
 )
 TRUNCATION_SIDE = Rule(
     "truncation_side",
@@ -60,9 +58,7 @@ TRUNCATION_SIDE = Rule(
     reason="checkpoints are trained on the beginnings of texts, as a rule",
 )
 DEFAULT_PROMPT = Rule(
-    "default_prompt",
-    look_if="the query's prompt is the default",
-    reason="a document has two readings",
+    "default_prompt", look_if="the query's prompt is the default", reason="a document has two readings"
 )
 UNUSUAL_CONFIG = Rule(
     "unusual_config",
@@ -76,10 +72,7 @@ MODULE_NOT_LISTED = Rule(
     problem_if="a Dense, LayerNorm or Pooling on disk that is not declared",
     reason="what training used is not applied",
 )
-FILES_AGREE = Rule(
-    "files_agree",
-    reason="`ok`: the limit, pooling, modules and weights that the files agree on",
-)
+FILES_AGREE = Rule("files_agree", reason="`ok`: the limit, pooling, modules and weights that the files agree on")
 
 
 def file_findings(checkpoint: Checkpoint) -> list[Finding]:

@@ -9,10 +9,7 @@ from embaudit.declared.rule import Rule, in_brief
 from embaudit.measures.integrity.settings import IntegritySettings
 from embaudit.measures.integrity.tables import STAGED
 
-SOUND = Rule(
-    "sound",
-    reason="always `ok`: in an audit, one sentence for every check that found nothing wrong",
-)
+SOUND = Rule("sound", reason="always `ok`: in an audit, one sentence for every check that found nothing wrong")
 
 
 def findings(rows: Rows, settings: IntegritySettings) -> Iterator[Finding]:

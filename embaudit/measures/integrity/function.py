@@ -81,9 +81,7 @@ def _one_function(encoder: Encoder) -> Finding:
     worst, how = max((float(_distance(alone, vectors).max()), how) for how, vectors in other.items())
     if worst <= ROUNDING:
         return ONE_FUNCTION.finding(
-            "ok",
-            f"A text gets one vector alone, padded, and again (1 − cosine at most {worst:.1e}).",
-            value=worst,
+            "ok", f"A text gets one vector alone, padded, and again (1 − cosine at most {worst:.1e}).", value=worst
         )
     return ONE_FUNCTION.finding(
         "problem" if worst > ANOTHER else "look",
@@ -197,9 +195,7 @@ def _tail(encoder: Encoder) -> Iterator[Finding]:
     same = checkpoint.cut(beyond, room) == (beyond[1:] if is_left else beyond[:-1])
     if moved > UNMOVED and same:
         yield TAIL.finding(
-            "ok",
-            f"All of its {checkpoint.max_length:,} tokens count, and nothing beyond them.",
-            value=moved,
+            "ok", f"All of its {checkpoint.max_length:,} tokens count, and nothing beyond them.", value=moved
         )
     else:
         yield TAIL.finding(

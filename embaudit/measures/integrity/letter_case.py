@@ -49,8 +49,7 @@ SHARED_IDS = Rule(
     reason="texts that differ by such words get one vector",
 )
 LETTER_CASE = Rule(
-    "letter_case",
-    reason="`ok`: what becomes of the words in small letters, in capitals and with accents",
+    "letter_case", reason="`ok`: what becomes of the words in small letters, in capitals and with accents"
 )
 
 

@@ -57,10 +57,7 @@ ZERO_ROWS = Rule(
 )
 REPEATED_ROWS = ZERO_ROWS.named("repeated_rows")
 UNTRAINED_ROWS = ZERO_ROWS.named("untrained_rows")
-ROWS = Rule(
-    "embedding_rows",
-    reason="`ok`: how many rows are zero, repeated or random, if they are few",
-)
+ROWS = Rule("embedding_rows", reason="`ok`: how many rows are zero, repeated or random, if they are few")
 
 
 @dataclass(frozen=True)

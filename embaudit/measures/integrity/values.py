@@ -105,9 +105,7 @@ def value_findings(checkpoint: Checkpoint, values: Sequence[Values]) -> list[Fin
     largest = max(each.largest for each in values)
     return [
         VALUE_RANGE.finding(
-            "ok",
-            f"The largest absolute value in {len(values)} tensors is {largest:.3g}.{saved}",
-            value=largest,
+            "ok", f"The largest absolute value in {len(values)} tensors is {largest:.3g}.{saved}", value=largest
         )
     ]
 

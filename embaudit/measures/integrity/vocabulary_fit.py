@@ -183,11 +183,7 @@ def _fit_finding(fit: Fit) -> Finding:
     advice = "Compare the tokenizer files with those of the model that this one was trained from."
     if fit.auc < RULE.problem:
         return RULE.finding(
-            "problem",
-            f"The vocabulary does not belong to the weights: {words}.",
-            meaning,
-            advice,
-            fit.auc,
+            "problem", f"The vocabulary does not belong to the weights: {words}.", meaning, advice, fit.auc
         )
     if broken and fits and len(broken) + len(fits) >= len(fit.parts) - 1 and _is_run(fit.parts, broken):
         return RULE.finding(

@@ -12,8 +12,7 @@ from embaudit.measures.quality.tables import STAGED
 from embaudit.measures.quality.words import RULE as WORDS
 
 DECLARED_RIGHT = Rule(
-    "declared_right",
-    reason="always `ok`: in an audit, one sentence for layers, collapse and other readings",
+    "declared_right", reason="always `ok`: in an audit, one sentence for layers, collapse and other readings"
 )
 
 

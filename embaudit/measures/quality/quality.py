@@ -45,9 +45,7 @@ from embaudit.measures.quality.words import beats_words, words_findings
 
 # Why nothing can be said, where the texts themselves could not be encoded or scored.
 SCORED = Rule(
-    "scored",
-    "what was given",
-    reason="`not measured`: which data are missing, cannot be used, or cannot be encoded",
+    "scored", "what was given", reason="`not measured`: which data are missing, cannot be used, or cannot be encoded"
 )
 Figures = dict[str, Any]
 

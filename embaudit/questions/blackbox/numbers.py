@@ -22,9 +22,7 @@ NOT_FINITE = Rule(
     reason="such texts cannot be stored or asked for",
 )
 NO_VECTOR = Rule(
-    "no_vector",
-    look_if="texts with nothing in them get no vector",
-    reason="many servers refuse them, and say so",
+    "no_vector", look_if="texts with nothing in them get no vector", reason="many servers refuse them, and say so"
 )
 
 

@@ -34,10 +34,7 @@ HARDLY = Rule(
     problem_if=f"other weights changed, but 1 − cosine is at most {number_of(ROUNDING)} for every text",
     reason="what batches and the order of sums change by themselves",
 )
-RULE = Rule(
-    "vectors_moved",
-    reason="`ok`: by how much, and how many neighbours are the same",
-)
+RULE = Rule("vectors_moved", reason="`ok`: by how much, and how many neighbours are the same")
 # Of one data set's texts: neighbours are a product of all of them with each other.
 MOST_TEXTS = 2_000
 # The vector of each hard text, by kind.

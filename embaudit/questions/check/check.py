@@ -45,9 +45,7 @@ PARTS = {
 IN_FILES = "its weights stay in their files, and a layer's are in memory while it computes: the vectors are the same."
 STOPPED = f"stopped{COULD_NOT_RUN}"
 NOT_LOADABLE = Rule(
-    "not_loadable",
-    problem_if="it cannot be loaded as it would be served",
-    reason="[checkpoints](checkpoints.md)",
+    "not_loadable", problem_if="it cannot be loaded as it would be served", reason="[checkpoints](checkpoints.md)"
 )
 # Called with a line for whoever waits.
 Progress = Callable[[str], None]
@@ -176,10 +174,7 @@ def check(
 def not_loadable(reference: str, error: CheckpointError, seconds: float = 0.0, base: str | None = None) -> CheckReport:
     """The report of a checkpoint that cannot be loaded."""
     finding = NOT_LOADABLE.finding(
-        "problem",
-        error.happened,
-        "It cannot be loaded as it would be served.",
-        error.next_step,
+        "problem", error.happened, "It cannot be loaded as it would be served.", error.next_step
     )
     return CheckReport(reference, None, (finding,), seconds=seconds, base=base)
 

@@ -51,8 +51,7 @@ IN_A_ROLE = Rule(
     "so, for `not_finite`, `no_vector`, `same_vector` and `one_function`. What is said of texts is not said again",
 )
 INSIDE = Rule(
-    "inside",
-    reason="`not measured`: what happens inside (weights, layers, states, tokens) is not seen by its vectors",
+    "inside", reason="`not measured`: what happens inside (weights, layers, states, tokens) is not seen by its vectors"
 )
 
 

@@ -21,10 +21,7 @@ LEVEL_OF: dict[str, Level] = {
     "not checked": "not measured",
 }
 # The finding which says that the network was not run.
-FILES_ONLY = Rule(
-    "files_only",
-    reason="`not measured`: the network was not run (`--files`)",
-)
+FILES_ONLY = Rule("files_only", reason="`not measured`: the network was not run (`--files`)")
 # The measures of an audit that say whether the checkpoint may be served; the others describe one that may.
 FIRST = ("integrity", "quality")
 # Where one finding explains another, the cause comes first. What is not listed comes after these, in order of running.

@@ -25,11 +25,7 @@ UNREADABLE = Rule(
     look_if="a pointer, a web page, empty, cut off, or its weights are missing",
     reason="whoever downloads it, sees it fail",
 )
-UNSAFE = Rule(
-    "export_unsafe",
-    problem_if="it names weights outside the checkpoint",
-    reason="it is not loaded",
-)
+UNSAFE = Rule("export_unsafe", problem_if="it names weights outside the checkpoint", reason="it is not loaded")
 NOT_HELD = Rule(
     "export_not_measured",
     reason="`not measured`: onnxruntime is not installed or does not run it, another runtime's, or on the hub only; "
