@@ -22,8 +22,7 @@ CANNOT_BE_GIVEN += ("untrained_layers", "retrieval")
 WITHOUT_RULE = tuple(
     f"embaudit.{name}"
     for name in (
-        *("questions.parity", "questions.passport", "questions.vectors"),
-        *("questions.why", "questions.report", "api.reading"),
+        *("questions.parity", "questions.passport", "questions.report", "questions.why.report", "api.reading"),
     )
 )
 _plain_init = Finding.__init__

@@ -33,6 +33,8 @@ MODULES: dict[str, tuple[str, ...]] = {
         *("embaudit.questions.check", ".served"),
     ),
     "search": ("embaudit.questions.search", ".findings"),
+    "vectors": ("embaudit.questions.vectors", ".findings", ".embedded", ".roles", ".every_row", ".parts", ".report"),
+    "why": ("embaudit.questions.why", ".report"),
     "switch": ("embaudit.questions.switch", ".findings", ".switch", "embaudit.measures.quality.golden"),
     "change": (
         *("embaudit.questions.change", ".weight_findings", ".rows", ".tokens", ".declared", ".vectors", ".gains"),
