@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import isnan, nan
 from types import ModuleType
-from typing import Any, ClassVar
+from typing import Any
 
 from embaudit.declared.figure import Direction
 from embaudit.declared.finding import LEVELS, Finding, Level
@@ -30,7 +30,6 @@ class Rule:
         is_share: whether the page shows the limits in percent.
     """
 
-    kind: ClassVar[str] = "rule"
     name: str
     source: str = ""
     look: float = nan

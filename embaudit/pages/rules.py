@@ -29,10 +29,14 @@ MODULES: dict[str, tuple[str, ...]] = {
     ),
     "exports": ("embaudit.questions.exports", ".findings", ".tokenizer", ".files"),
     "served": (
-        *("embaudit.questions.blackbox", ".numbers", ".limit", "embaudit.questions.parity", ".findings", ".requested"),
+        *("embaudit.questions.blackbox", ".numbers", ".limit", "embaudit.questions.parity", ".requested"),
         *("embaudit.questions.check", ".served"),
     ),
     "search": ("embaudit.questions.search", ".findings"),
+    "parity": (
+        *("embaudit.questions.parity", ".findings", ".without_vector", ".ranges", ".roles", ".named_prompts"),
+        *(".requested", ".parity"),
+    ),
     "vectors": ("embaudit.questions.vectors", ".findings", ".embedded", ".roles", ".every_row", ".parts", ".report"),
     "why": ("embaudit.questions.why", ".report"),
     "switch": ("embaudit.questions.switch", ".findings", ".switch", "embaudit.measures.quality.golden"),

@@ -42,13 +42,6 @@ COULD_NOT_SEARCH = Rule(
     "so that no copy of a token can bring them closer",
 )
 SCRIPTS_NAMED = 3
-NOT_SEARCHED = COULD_NOT_SEARCH.finding(
-    "not measured",
-    "Sticky tokens could not be looked for: no two of the sentences are less alike than random tokens are, or all are "
-    "equally alike.",
-    "Either the sentences are too similar, or the checkpoint gives all texts nearly one vector.",
-    "Give unrelated sentences: --corpus sts=FILE",
-)
 
 
 def findings(rows: Rows, settings: StickySettings) -> Iterator[Finding]:
@@ -59,7 +52,13 @@ def findings(rows: Rows, settings: StickySettings) -> Iterator[Finding]:
     candidates = sorted(effects.values(), key=lambda row: (-row["loss"], row["token_id"]))
     counts = {row["severity"]: row for row in rows("sticky_severity")}
     if not candidates:
-        yield NOT_SEARCHED
+        yield COULD_NOT_SEARCH.finding(
+            "not measured",
+            "Sticky tokens could not be looked for: no two of the sentences are less alike than random tokens are, or "
+            "all are equally alike.",
+            "Either the sentences are too similar, or the checkpoint gives all texts nearly one vector.",
+            "Give unrelated sentences: --corpus sts=FILE",
+        )
         return
     yield _worst(candidates, tokens, settings.copies, counts.get("moderate"))
     doses = [row for row in rows("sticky_dose") if row["role"] == "candidate"]

@@ -44,7 +44,7 @@ ONE_FUNCTION = Rule(
     "vectors do not stay",
 )
 IN_A_ROLE = Rule(
-    "{rule}_{role}",
+    "{rule}_as_{role}",
     look_if="as above",
     problem_if="as above",
     reason="of what has a way of its own for queries (`…_as_queries`), or documents: the same hard texts asked for "
@@ -143,7 +143,7 @@ def _in_roles(function: EmbeddingFunction, texts: Sequence[str], alone: Answers)
             continue
         asked.append(role)
         answers = asked_alone(function.live, {"plain": some[:1], kind: some})[kind]
-        behind = kind.replace(" ", "_")
+        behind = asked_for(kind)
         for one in number_findings(some, answers, function.kind):
             is_new = one.name != SAME_VECTOR.name or (one.value or 0.0) > told.get(one.name, 0.0)
             if one.level != "ok" and is_new:
