@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import sys
+from functools import cache
 from types import FrameType
 from typing import Any
 
 from embaudit.declared.document import Table
 from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Rule
 from embaudit.words.errors import CheckFailed, EmbauditError, HubUnreachable, MeasureError
 
 # A verdict on other findings, and a note on how a store is read.
@@ -17,6 +19,8 @@ SUMS_UP = ("verdict", "how_it_is_read")
 # more rows of a vocabulary, a limit that can be tried in seconds, larger layers, more sentences in twelve languages.
 CANNOT_BE_GIVEN = ("inside", "weights_changed", "thrown_away", "lost_in_layer", "vocabulary_fit", "tail")
 CANNOT_BE_GIVEN += ("untrained_layers", "retrieval")
+# What sums up is made of other findings, and what is read back was made before.
+WITHOUT_RULE = ("embaudit.questions.report", "embaudit.questions.why.report", "embaudit.api.reading")
 _plain_init = Finding.__init__
 _plain_table = Table.__init__
 _plain_error = EmbauditError.__init__
@@ -30,11 +34,28 @@ def _is_of_a_report(made_by: FrameType) -> bool:
     return module.startswith("embaudit.") and not module.startswith(("embaudit.pages.", "embaudit.declared.finding"))
 
 
+@cache
+def _is_declared(name: str) -> bool:
+    """Whether it is the name of a rule that the documentation has a row of."""
+    # Only now: it imports every measure and question.
+    from embaudit.pages.rules import catalogue
+
+    rules = {rule.name for rules in catalogue().values() for _, rule in rules}
+    return any(re.fullmatch(re.sub(r"{\w+}", r"\\w+", rule), name) for rule in rules)
+
+
 def _checked_init(self: Finding, *given: Any, **named: Any) -> None:
     _plain_init(self, *given, **named)
     assert self.sentence, f"no sentence: {self}"
+    made_by = sys._getframe(1)
+    while made_by.f_globals["__name__"] in ("dataclasses", Rule.__module__) and made_by.f_back is not None:
+        made_by = made_by.f_back
+    if _is_of_a_report(made_by):
+        is_of_other_findings = made_by.f_globals["__name__"] in WITHOUT_RULE
+        assert is_of_other_findings or _is_declared(self.name), f"no rule's name: {self}"
     if _is_of_a_report(sys._getframe(1)):
-        assert self.name, f"no rule's name: {self}"
+        module = sys._getframe(1).f_globals["__name__"]
+        assert module == Rule.__module__ or module in WITHOUT_RULE, f"made by no rule: {self}"
         # What is wrong is said with what to do about it, and what could not be told with what to give.
         is_open = self.level != "ok" and self.name not in SUMS_UP
         is_known = self.level == "not measured" and self.name in CANNOT_BE_GIVEN

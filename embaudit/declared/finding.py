@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
 from math import isfinite
-from typing import Any, ClassVar, Literal, TypedDict, get_args
+from typing import Any, ClassVar, Literal, get_args
 
-from embaudit.words.errors import EmbauditError, is_of_interrupt, is_of_machine, one_line
 from embaudit.words.masking import masked
 from embaudit.words.sentences import ended, punctuated
 
@@ -58,21 +57,6 @@ def worst_first(findings: Iterable[Finding]) -> list[Finding]:
     return sorted(findings, key=lambda finding: LEVELS.index(finding.level))
 
 
-class Words(TypedDict, total=False):
-    meaning: str
-    advice: str
-
-
-def unless_ok(level: Level, meaning: str, advice: str = "") -> Words:
-    """Meaning and advice, for findings that need action; ``ok`` needs neither."""
-    return {} if level == "ok" else {"meaning": meaning, "advice": advice}
-
-
-def level_from(value: float, look: float, problem: float = float("inf")) -> Level:
-    """Level of a value for which higher is worse."""
-    return "problem" if value >= problem else "look" if value >= look else "ok"
-
-
 def interval(low: float | None, high: float | None, form: str = ".2f") -> str:
     """`` [0.41, 0.45]``; empty without an interval."""
     return "" if low is None or high is None else f" [{low:{form}}, {high:{form}}]"
@@ -88,52 +72,3 @@ STAGED_SCHEMA = {
 def as_rows(findings: Iterable[Finding]) -> list[dict[str, Any]]:
     """Rows of ``STAGED_SCHEMA``."""
     return [asdict(finding) for finding in findings]
-
-
-def in_brief(rows: Iterable[Mapping[str, Any]], name: str, of: str, whole: Collection[str] = ()) -> Iterator[Finding]:
-    """Findings of many checks for an audit's page: one per rule that needs a look, then what is right in one sentence.
-
-    Args:
-        rows: ``as_rows``.
-        name, of: the rule of that sentence, and what was checked.
-        whole: rules whose finding is shown even if nothing is wrong.
-    """
-    by_rule: dict[str, list[Finding]] = {}
-    for finding in (Finding(**row) for row in rows):
-        by_rule.setdefault(finding.name, []).append(finding)
-    right = 0
-    for rule, found in by_rule.items():
-        level = min((one.level for one in found), key=LEVELS.index)
-        if level == "ok" and rule not in whole:
-            right += len(found)
-            continue
-        # The table of findings has a row per rule; what it found elsewhere is a sentence more.
-        first, *others = (one for one in found if one.level == level)
-        yield replace(first, sentence=" ".join(one.sentence for one in (first, *others)))
-    if right:
-        yield Finding("ok", f"{right} checks of {of} found nothing wrong.", name=name, value=float(right))
-
-
-# The end of the names of findings that say so: what they stand for never counts as passed.
-COULD_NOT_RUN = "_could_not_run"
-
-
-def guarded(part: str, check: Callable[[], list[Finding]]) -> list[Finding]:
-    """A check's findings, or one that says that it did not run. What fails in the machine is raised, and Ctrl-C."""
-    try:
-        return check()
-    except Exception as error:  # a model of a stranger may raise anything
-        if is_of_machine(error):
-            raise
-        if is_of_interrupt(error):
-            raise KeyboardInterrupt from error
-        reason = error.happened if isinstance(error, EmbauditError) else f"{type(error).__name__}: {one_line(error)}"
-        return [
-            Finding(
-                "not measured",
-                f"{part.replace('_', ' ').capitalize()} could not be checked: {reason}",
-                "What this part would have found is unknown.",
-                error.next_step if isinstance(error, EmbauditError) else "Report it, with the name of the checkpoint.",
-                name=f"{part}{COULD_NOT_RUN}",
-            )
-        ]

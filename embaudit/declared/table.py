@@ -155,7 +155,7 @@ def column(
 
 
 @dataclass(frozen=True)
-class Rule:
+class RowRule:
     """A condition on each row, computed from the columns named by the function's parameters.
 
     The function gets whole columns, so a rule may also be about all rows of a file.
@@ -168,7 +168,7 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class ComputedColumn(Rule):
+class ComputedColumn(RowRule):
     """A column that exists only in the checks, for comparisons and for later rules.
 
     Attributes:
@@ -182,7 +182,7 @@ class ComputedColumn(Rule):
 
 def rule(function: Callable[..., Series]) -> Any:
     """Declare a condition that must hold in every row; a failed check reports its name."""
-    return Rule(function.__name__, inspect.getdoc(function) or "", _parameters(function), function)
+    return RowRule(function.__name__, inspect.getdoc(function) or "", _parameters(function), function)
 
 
 def computed(*, required: bool = False, at_least: str | tuple[str, ...] = ()) -> Callable[[Callable[..., Series]], Any]:
@@ -242,7 +242,7 @@ class DeclaredTable:
     is_detail: bool
     item: str
     columns: Mapping[str, DeclaredColumn]
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[RowRule, ...] = ()
     lookup: Lookup | None = field(default=None)
 
     @property
@@ -275,7 +275,7 @@ class DeclaredTable:
         return [one for one in self.rules if isinstance(one, ComputedColumn)]
 
     @property
-    def statements(self) -> list[Rule]:
+    def statements(self) -> list[RowRule]:
         """The conditions that must hold in every row."""
         return [one for one in self.rules if not isinstance(one, ComputedColumn)]
 
@@ -413,9 +413,9 @@ def _type_of(hint: Any) -> tuple[str, bool, tuple[str, ...]]:
     return _STAGED[hint], is_nullable, ()
 
 
-def _rules_of(cls: type) -> Iterator[Rule]:
+def _rules_of(cls: type) -> Iterator[RowRule]:
     """The rules of a class and its bases, in order of declaration, base classes first."""
     for one in reversed(cls.__mro__):
         for value in vars(one).values():
-            if isinstance(value, Rule):
+            if isinstance(value, RowRule):
                 yield value

@@ -6,10 +6,24 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from embaudit.declared.finding import Finding, Rows
+from embaudit.declared.rule import Rule
 from embaudit.measures import MEASURES, MeasureSettings
 
-# A hundredth moves no figure by more than its interval; what is lost beyond that is seldom lost at random.
-MOST_DROPPED = 0.01
+REAL_CORPORA = Rule(
+    "real_corpora",
+    "corpora",
+    reason="`not measured` if any corpus is the embedded sample: a sample of a few texts is for trying out embaudit",
+)
+DROPPED_ROWS = Rule(
+    "dropped_rows",
+    "`corpus`: (`undecodable` + `broken` + `blank`) / `read` of any corpus",
+    look=0.01,
+    is_share=True,
+    look_if="above {look}",
+    reason="a hundredth moves no figure by more than its interval; what is lost beyond that is seldom lost at random "
+    "(all lines with an accent of a Latin-1 file). The empty lines of a `.txt` file are no rows. The reason of the "
+    "first broken row is given",
+)
 # Stands in for the measure's name in findings about the audit itself.
 AUDIT = "audit"
 
@@ -27,7 +41,7 @@ def find_all(
     names = list(sample_corpora)
     if names:
         yield AUDIT, _sample_only(names)
-    if dropping := [found for row in rows("corpus") if (found := _dropped(row)) and found.share > MOST_DROPPED]:
+    if dropping := [found for row in rows("corpus") if (found := _dropped(row)) and found.share > DROPPED_ROWS.look]:
         yield AUDIT, _dropped_rows(sorted(dropping, key=lambda one: (-one.share, one.words)))
     for name, measure in MEASURES.items():
         if name in settings:
@@ -61,23 +75,21 @@ def _dropped(corpus: dict[str, Any]) -> _Dropped | None:
 
 
 def _dropped_rows(dropping: Sequence[_Dropped]) -> Finding:
-    return Finding(
+    return DROPPED_ROWS.finding(
         "look",
         f"{dropping[0].share:.1%} of a corpus could not be read: {'; '.join(one.words for one in dropping)}.",
         "Figures on such a corpus describe what is left of it, which may be of another kind.",
         "Convert the file: iconv -f latin1 -t utf-8 FILE > converted"
         if dropping[0].is_encoding
         else "Mend the file; docs/corpora.md says what a row needs.",
-        name="dropped_rows",
-        value=dropping[0].share,
+        dropping[0].share,
     )
 
 
 def _sample_only(names: list[str]) -> Finding:
-    return Finding(
+    return REAL_CORPORA.finding(
         "not measured",
         f"How the checkpoint does on your texts is not known: {', '.join(names)} came from the embedded sample.",
         "The sample is enough to try embaudit out; conclusions need real corpora.",
         " ".join(("embaudit audit CHECKPOINT", *(f"--corpus {name}=FILE" for name in names))),
-        name="real_corpora",
     )

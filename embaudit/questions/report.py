@@ -8,8 +8,16 @@ from typing import Any, ClassVar
 
 from embaudit.declared.document import Page
 from embaudit.declared.finding import Finding, Level, worst_first
+from embaudit.declared.rule import Rule
 from embaudit.questions.answer import AnswerFigure
 from embaudit.words.errors import EXIT_DONE, EXIT_TRIPPED, EXIT_USAGE
+
+HOW_IT_IS_READ = Rule(
+    "how_it_is_read",
+    look_if="a store is read otherwise than it may be meant",
+    reason="what is left out, or taken for something, is said",
+)
+HOW_IT_IS_ASKED = Rule("how_it_is_asked", reason="`ok`: what a store is asked otherwise than an application may ask it")
 
 
 class Report(ABC):

@@ -106,10 +106,11 @@ STATES: dict[str, Callable[[CheckReport], CheckReport]] = {
         for count in (1, 2)
     },
     "files only, nothing found": lambda one: replace(
-        one, findings=(Finding("not measured", "The network was not run.", name=FILES_ONLY),)
+        one, findings=(Finding("not measured", "The network was not run.", name=FILES_ONLY.name),)
     ),
     "files only, one thing": lambda one: replace(
-        one, findings=(Finding("not measured", "The network was not run.", name=FILES_ONLY), Finding("look", "So."))
+        one,
+        findings=(Finding("not measured", "The network was not run.", name=FILES_ONLY.name), Finding("look", "So.")),
     ),
     "a part could not run": lambda one: replace(
         one, findings=(Finding("not measured", "Numerics could not be checked: x.", name="numerics_could_not_run"),)

@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file
 
 from embaudit.checkpoint import Checkpoint
-from embaudit.declared.finding import guarded
+from embaudit.declared.rule import guarded
 from embaudit.measures.integrity import integrity
 from embaudit.measures.integrity.files import file_findings
 from embaudit.measures.integrity.integrity import integrity_findings

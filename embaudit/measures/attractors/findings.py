@@ -5,21 +5,36 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from embaudit.declared.finding import Finding, Level, Rows, interval, unless_ok
+from embaudit.declared.finding import Finding, Level, Rows, interval
+from embaudit.declared.rule import Rule, percent
 from embaudit.measures.attractors.settings import AttractorsSettings
 from embaudit.statistics.intervals import MIN_UNITS
 
 Row = dict[str, Any]
-# Share of queries with a text without content above every relevant one, and its interval: one query in twenty is more
-# than users overlook. .00 for all-MiniLM-L6-v2, .03 for paraphrase-MiniLM-L3-v2, .24 for TF-IDF.
-JUNK = 0.05
-# An interval that reaches three times that says nothing.
+# An interval that reaches three times the limit says nothing.
 UNCLEAR = 0.15
-# Share of askers, and its interval: .10 and .11 for these two, .19 for TF-IDF; at a quarter a text is in every fourth
-# page of results.
-EVERYWHERE = 0.25
-# Skewness, and its interval; it must exceed that of TF-IDF, too, since some collections have such texts. 1.1 for both.
+JUNK = Rule(
+    "junk",
+    "1 − `attractor_summary.clean`",
+    look=0.05,
+    is_share=True,
+    look_if="interval above {look}",
+    reason="one query in twenty with navigation, notices or placeholders above every relevant document is more than "
+    "users overlook: 0 % for all-MiniLM-L6-v2, 3 % for paraphrase-MiniLM-L3-v2, 24 % for TF-IDF. `not measured` below "
+    f"ten queries, or if the interval holds {{look}} and reaches {percent(UNCLEAR)}",
+)
+# Skewness, and its interval; it must exceed that of TF-IDF, too, since some collections have such texts.
 SKEWED = 2.0
+HUBS = Rule(
+    "hubs",
+    "`attractor_summary.top_share`, `skew`",
+    look=0.25,
+    is_share=True,
+    look_if=f"interval of the share above {{look}}, or of the skewness above {SKEWED:g} and that of TF-IDF",
+    reason="one document in every fourth list of ten; 10 % and 11 % for these two, 19 % for TF-IDF. Skewness is 1.1 "
+    "for both, 2.3 for TF-IDF, .2 and .3 for random vectors: collections have texts that are near many others. `not "
+    "measured` up to twenty documents",
+)
 # Where there are too few queries or documents to tell.
 MORE = "Audit with a larger collection: --corpus retrieval=FOLDER"
 IN_THE_WAY = (
@@ -38,60 +53,49 @@ def findings(rows: Rows, settings: AttractorsSettings) -> Iterator[Finding]:
 
 
 def _junk(row: Row, kinds: list[Row]) -> Finding:
-    name = "junk"
     if row["clean_high"] is None:
         sentence = f"Whether texts without content come up is not known: {_few(row)}."
-        return Finding("not measured", sentence, advice=MORE, name=name)
+        return JUNK.finding("not measured", sentence, advice=MORE)
     # The share of queries that are not clean, and its interval.
     share, low, high = (1 - row[end] for end in ("clean", "clean_high", "clean_low"))
-    level: Level = "look" if low > JUNK else "ok" if high <= UNCLEAR else "not measured"
+    level: Level = "look" if low > JUNK.look else "ok" if high <= UNCLEAR else "not measured"
     worst = max(kinds, key=lambda one: (one["above"], one["met"], one["kind"]), default=None)
     named = ""
     if level == "look" and worst is not None and worst["worst_text"]:
         named = f" Most often: {worst['kind']} ({worst['above']:.0%}), such as “{_short(worst['worst_text'])}”."
     words = "" if row["words_clean"] is None else f" (by TF-IDF for {1 - row['words_clean']:.0%})"
-    return Finding(
+    return JUNK.finding(
         level,
         f"For {share:.0%}{interval(low, high, '.0%')} of {row['queries']:,} queries, one of {row['texts']} texts "
         f"without content stands above every relevant document{words}.{named}"
         + (" Too few queries to tell whether that is many." if level == "not measured" else ""),
-        name=name,
-        value=share,
-        low=low,
-        high=high,
-        **unless_ok(level, *(("", MORE) if level == "not measured" else IN_THE_WAY)),
+        *(("", MORE) if level == "not measured" else IN_THE_WAY),
+        *(share, low, high),
     )
 
 
 def _hubs(row: Row, hubs: list[Row]) -> Finding:
-    name = "hubs"
     askers = row["documents"] + row["queries"]
     if row["skew_low"] is None or row["top_share_low"] is None:
         sentence = (
             f"Whether some documents come up everywhere is not known: {row['documents']:,} documents are too few."
         )
-        return Finding("not measured", sentence, advice=MORE, name=name)
+        return HUBS.finding("not measured", sentence, advice=MORE)
     is_skewed = row["skew_low"] > max(SKEWED, row["words_skew"] or 0.0)
-    level: Level = "look" if is_skewed or row["top_share_low"] > EVERYWHERE else "ok"
+    level: Level = "look" if is_skewed or row["top_share_low"] > HUBS.look else "ok"
     others = {"TF-IDF": row["words_skew"], "random vectors": row["random_skew"]}
     known = ", ".join(f"{what} {value:.1f}" for what, value in others.items() if value is not None)
     beside = f" ({known})" if known else ""
     text = f" (“{_short(hubs[0]['text'])}”)" if level == "look" and hubs else ""
-    return Finding(
+    return HUBS.finding(
         level,
         f"The document that comes up most{text} is among the ten nearest of {row['top_share']:.0%}"
         f"{interval(row['top_share_low'], row['top_share_high'], '.0%')} of {askers:,} texts; occurrences have a "
         f"skewness of {row['skew']:.1f}{interval(row['skew_low'], row['skew_high'], '.1f')}{beside}.",
-        name=name,
-        value=row["top_share"],
-        low=row["top_share_low"],
-        high=row["top_share_high"],
-        **unless_ok(
-            level,
-            "A few documents stand in the results of many queries that they have nothing to do with.",
-            "embaudit query hubs lists them. Subtract the mean vector of the documents, or remove them if they are "
-            "boilerplate.",
-        ),
+        "A few documents stand in the results of many queries that they have nothing to do with.",
+        "embaudit query hubs lists them. Subtract the mean vector of the documents, or remove them if they are "
+        "boilerplate.",
+        *(row[f"top_share{end}"] for end in ("", "_low", "_high")),
     )
 
 

@@ -5,14 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from embaudit.declared.finding import Finding, Level, Rows, interval, level_from, unless_ok
+from embaudit.declared.finding import Finding, Level, Rows, interval
+from embaudit.declared.rule import Rule, number
 from embaudit.measures.geometry.settings import GeometrySettings
 
-# What all texts have in common takes up half of the cosine's range.
-ANISOTROPIC = 0.5
-# At most FEW dimensions make up half of a mean cosine of at least MATTERS.
-FEW = 3
+# Below this mean cosine, there is little to dominate.
 MATTERS = 0.1
+ISOTROPY = Rule(
+    "isotropy",
+    "`geometry.mean_cosine`",
+    look=0.5,
+    reason="half of the cosine's range is taken up by what all texts have in common",
+)
+DOMINATING = Rule(
+    "dominating_dimensions",
+    "`geometry.dimensions_for_half`",
+    look=3,
+    worse="lower",
+    reason=f"only where the mean cosine is at least {number(MATTERS)}: below that, there is little to dominate",
+)
 WITHOUT_MEAN = "Subtract the corpus mean before comparing vectors."
 
 
@@ -24,37 +35,30 @@ def findings(rows: Rows, settings: GeometrySettings) -> Iterator[Finding]:
     yield _isotropy(max(known, key=lambda row: (row["mean_cosine"], row["corpus"])))
     positive = [row for row in known if row["dimensions_for_half"] is not None]
     if positive:
-        # Corpora with a small mean cosine come last: there is little to dominate.
+        # Corpora with a small mean cosine come last.
         yield _dominating(
             min(positive, key=lambda row: (row["mean_cosine"] < MATTERS, row["dimensions_for_half"], row["corpus"]))
         )
 
 
 def _isotropy(row: dict[str, Any]) -> Finding:
-    low, high = row["mean_cosine_low"], row["mean_cosine_high"]
-    level = level_from(row["mean_cosine"], look=ANISOTROPIC)
-    return Finding(
-        level,
-        f"Two texts in {row['corpus']} have a cosine of {row['mean_cosine']:.2f}{interval(low, high)} on average.",
-        name="isotropy",
-        value=row["mean_cosine"],
-        low=low,
-        high=high,
-        **unless_ok(
-            level,
-            "Unrelated texts look related: cosine thresholds from other checkpoints do not carry over.",
-            WITHOUT_MEAN,
-        ),
+    value, low, high = (row[f"mean_cosine{end}"] for end in ("", "_low", "_high"))
+    return ISOTROPY.finding(
+        ISOTROPY.level(value),
+        f"Two texts in {row['corpus']} have a cosine of {value:.2f}{interval(low, high)} on average.",
+        "Unrelated texts look related: cosine thresholds from other checkpoints do not carry over.",
+        WITHOUT_MEAN,
+        *(value, low, high),
     )
 
 
 def _dominating(row: dict[str, Any]) -> Finding:
     few = row["dimensions_for_half"]
-    level: Level = "look" if few <= FEW and row["mean_cosine"] >= MATTERS else "ok"
-    return Finding(
+    level: Level = DOMINATING.level(few) if row["mean_cosine"] >= MATTERS else "ok"
+    return DOMINATING.finding(
         level,
         f"Half of the mean cosine in {row['corpus']} comes from {few} of {row['dimension']:,} dimensions.",
-        name="dominating_dimensions",
-        value=float(few),
-        **unless_ok(level, "These few weigh as much in a cosine as all the others together.", WITHOUT_MEAN),
+        "These few weigh as much in a cosine as all the others together.",
+        WITHOUT_MEAN,
+        float(few),
     )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from embaudit.declared.finding import MAX_FINDINGS, Finding, Rows, interval, level_from, unless_ok
+from embaudit.declared.finding import MAX_FINDINGS, Finding, Level, Rows, interval
+from embaudit.declared.rule import Rule
 from embaudit.measures.impact.settings import ImpactSettings
 
 TASKS = {
@@ -19,8 +20,17 @@ OF_A_PART = {
     "ndcg_10": "among fewer documents the relevant ones rank higher, and so does the score: --documents all reads all",
     "accuracy": "with more texts to learn from accuracy is higher: --texts N reads more",
 }
-# Two points are the difference between good checkpoints; five are a generation of checkpoints.
-LOOK, PROBLEM = 0.02, 0.05
+LOSS = Rule(
+    "loss_{task}",
+    f"`impact.beyond` of the worst arm, for each task ({', '.join(f'`{task}`' for task in TASKS)})",
+    look=-0.02,
+    problem=-0.05,
+    worse="lower",
+    reason="two points is the difference that choosing among good checkpoints makes; five points is a generation of "
+    "checkpoints. Only if the interval is below 0; `not measured` without an interval. The sentence names the data "
+    "set and how much of it was read, because a score on a part of a collection is another score: among 1 200 of "
+    "SciFact's 5 183 documents, nDCG@10 is .78, among all .65",
+)
 COMPARED_WITH = ("clean", "ordinary")
 TOO_FEW = "There are too few items for an interval.", "Use more of them: `--documents all --queries all`"
 TAKEN_AWAY = (
@@ -86,15 +96,12 @@ def _finding(row: dict[str, Any], tokens: list[dict[str, Any]], task: str) -> Fi
     by_loss = sorted(tokens, key=lambda one: (one["change"], one["token_id"]))
     named = ", ".join(repr(one["token"]) for one in by_loss)
     share = "half of the" if row["poisoned"] == "half" else "all"
-    # Only if the interval excludes 0.
-    level = "not measured" if high is None else level_from(-row["beyond"] if high < 0 else 0.0, LOOK, PROBLEM)
-    return Finding(
+    level: Level = "not measured" if high is None else LOSS.level(row["beyond"]) if high < 0 else "ok"
+    return LOSS.finding(
         level,
         f"With {named} in {share} {texts}, {task} is {row['score']:.3f} instead of {clean:.3f}: "
         f"{row['beyond']:+.3f}{interval(low, high, '+.3f')} compared with ordinary tokens.",
-        name=f"loss_{row['metric']}",
-        value=row["beyond"],
-        low=low,
-        high=high,
-        **unless_ok(level, *(TOO_FEW if level == "not measured" else TAKEN_AWAY)),
+        *(TOO_FEW if level == "not measured" else TAKEN_AWAY),
+        *(row["beyond"], low, high),
+        task=row["metric"],
     )

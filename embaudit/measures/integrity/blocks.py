@@ -14,6 +14,7 @@ from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.mapped import was_read
 from embaudit.checkpoint.model import UNUSED_WEIGHTS
 from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Rule, percent
 from embaudit.measures.integrity.noise import TOLERANCE, Look, can_tell, look_at
 from embaudit.words.sentences import first_of
 
@@ -23,6 +24,24 @@ if TYPE_CHECKING:
 NAMED_AT_MOST = 3
 # Of a block's matrices: from this share on, they are not a layer that somebody left fresh on purpose.
 MOST = 0.5
+UNTRAINED_LAYERS = Rule(
+    "untrained_layers",
+    look_if="single matrices",
+    problem_if=f"{percent(MOST)} of a block's matrices, the same matrix in {percent(MOST)} of the layers, or the whole "
+    "table, are noise of any spread",
+    reason="initialisation leaves independent entries: normal, truncated or uniform, with a spectrum inside the "
+    "Marchenko–Pastur edge",
+)
+UNTRAINED_EMBEDDINGS = UNTRAINED_LAYERS.named("untrained_embeddings")
+UNTRAINED_MATRICES = UNTRAINED_LAYERS.named("untrained_matrices")
+EQUAL_LAYERS = Rule(
+    "equal_layers",
+    look_if="one constant matrix",
+    problem_if="equal layers, or equal matrices of two layers, at different addresses; a constant block, or several "
+    "constant matrices",
+    reason="ALBERT's shared layers are one address",
+)
+CONSTANT_MATRICES = EQUAL_LAYERS.named("constant_matrices")
 
 
 @dataclass(frozen=True)
@@ -89,10 +108,9 @@ def block_findings(checkpoint: Checkpoint, blocks: Sequence[Block]) -> list[Find
     told = [block for block in blocks if block.looks]
     if not told:
         return [
-            Finding(
+            UNTRAINED_LAYERS.finding(
                 "not measured",
                 f"Whether layers were trained: none of the {len(blocks)} has a matrix of 1 024 numbers or more.",
-                name="untrained_layers",
             )
         ]
     findings = [
@@ -104,11 +122,10 @@ def block_findings(checkpoint: Checkpoint, blocks: Sequence[Block]) -> list[Find
         return findings
     matrices = sum(len(block.looks) for block in told)
     return [
-        Finding(
+        UNTRAINED_LAYERS.finding(
             "ok",
             f"None of the {matrices} matrices in {len(told)} layers looks like random numbers, and no two layers are "
             "equal.",
-            name="untrained_layers",
             value=0.0,
         )
     ]
@@ -126,7 +143,7 @@ def _noise_findings(blocks: Sequence[Block], sigma: float | None) -> list[Findin
         spread = stds[0] if len(stds) == 1 else f"{stds[0]} to {stds[-1]}"
         layers = first_of([block.name for block in random])
         return [
-            Finding(
+            UNTRAINED_LAYERS.finding(
                 "problem",
                 f"{len(random)} of {len(blocks)} layers {'holds' if len(random) == 1 else 'hold'} random numbers: "
                 f"{layers}. "
@@ -137,7 +154,6 @@ def _noise_findings(blocks: Sequence[Block], sigma: float | None) -> list[Findin
                 meaning="These layers were never trained, or training did not reach the file: names with a prefix, an "
                 "adapter that was not merged, a model saved before its weights were loaded.",
                 advice="Compare the names of tensors where the model was saved with those in the file, and save again.",
-                name="untrained_layers",
                 value=len(random) / len(blocks),
             )
         ]
@@ -147,13 +163,12 @@ def _noise_findings(blocks: Sequence[Block], sigma: float | None) -> list[Findin
     # One fresh matrix may be on purpose. The same one in most layers is a name that was not found.
     is_systematic = len(partly) >= max(2, MOST * len(blocks))
     return [
-        Finding(
+        UNTRAINED_MATRICES.finding(
             "problem" if is_systematic else "look",
             f"{_matrices(names)} random numbers beside trained ones: {first_of(names)}.",
             meaning="They have the tails, the rows and the spectrum of independent numbers: not trained, or not the "
             "trained values.",
             advice="Compare the names of these tensors where the model was saved with those in the file.",
-            name="untrained_matrices",
             value=float(len(names)),
         )
     ]
@@ -165,12 +180,11 @@ def _zero_findings(blocks: Sequence[Block]) -> list[Finding]:
         return []
     is_whole = any(len(block.zero) == len(block.looks) for block in blocks)
     return [
-        Finding(
+        CONSTANT_MATRICES.finding(
             "problem" if is_whole or len(names) > 1 else "look",
             f"{_matrices(names)} one value throughout (zero, most likely): {first_of(names)}.",
             meaning="Training leaves no such matrix: the values were lost, or never written.",
             advice="Download the weights again, or save them again where they were trained.",
-            name="constant_matrices",
             value=float(len(names)),
         )
     ]
@@ -188,7 +202,7 @@ def _equal_findings(blocks: Sequence[Block]) -> list[Finding]:
         return _equal_matrices(blocks)
     count = sum(len(group) for group in equal)
     return [
-        Finding(
+        EQUAL_LAYERS.finding(
             "problem",
             f"{count} of {len(blocks)} layers hold the same matrices as another one: "
             + "; ".join(" = ".join(block.name for block in group[:NAMED_AT_MOST]) for group in equal[:NAMED_AT_MOST])
@@ -196,7 +210,6 @@ def _equal_findings(blocks: Sequence[Block]) -> list[Finding]:
             meaning="Training never makes two layers equal: one was written over the other, or layers were repeated "
             "to make a deeper model.",
             advice="Compare with the checkpoint that this one was made from.",
-            name="equal_layers",
             value=float(count),
         )
     ]
@@ -214,14 +227,13 @@ def _equal_matrices(blocks: Sequence[Block]) -> list[Finding]:
     if not equal:
         return []
     return [
-        Finding(
+        EQUAL_LAYERS.finding(
             "problem",
             f"{sum(map(len, equal))} matrices of layers are equal to another one: "
             + "; ".join(" = ".join(name for name, _ in group[:NAMED_AT_MOST]) for group in equal[:NAMED_AT_MOST])
             + ".",
             meaning="Training never makes two matrices equal: one was written over the other.",
             advice="Compare with the checkpoint that this one was made from.",
-            name="equal_layers",
             value=float(sum(map(len, equal))),
         )
     ]

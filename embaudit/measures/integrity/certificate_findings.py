@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from embaudit.checkpoint import Checkpoint
 from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Rule
 from embaudit.measures.integrity.certificate import TensorRecord, trace
 from embaudit.measures.integrity.tables import Status
 from embaudit.words.sentences import first_of
@@ -18,6 +19,18 @@ HARMLESS = re.compile(
     r"|lm_loss|logits_proj|sequence_summary|decoder|final_logits_bias|position_ids|token_type_ids|inv_freq|masked_bias"
     r"|attn\.bias|attention\.bias|relative_position_index|num_batches_tracked|logit_scale|lm_predictions|mask_emb"
     r"|embed_positions\.weights?|nsp\w*|sop\w*|embeddings_project|r_\w+_bias|seg_embed|value_head|v_head|mtp)(\.|$)"
+)
+WEIGHTS_FROM_FILE = Rule(
+    "weights_from_file",
+    problem_if="a parameter in memory is in no file, or has other values than the file's",
+    reason="what differs was initialised or changed by code; a missing pooler reaches no vector and is innocent",
+)
+UNREAD_WEIGHTS = Rule(
+    "unread_weights",
+    look_if="tensors that nothing reads, other than heads, decoders, masks; layers beyond the number that was asked "
+    "for",
+    problem_if="whole layers that do not run",
+    reason="the config is another model's",
 )
 
 
@@ -36,7 +49,7 @@ def certificate_findings(checkpoint: Checkpoint, traced: list[TensorRecord] | No
     in_memory = [record for record in records if record.name]
     if changed:
         findings.append(
-            Finding(
+            WEIGHTS_FROM_FILE.finding(
                 "problem",
                 f"{len(changed)} of {len(in_memory)} tensors in memory differ from the file that they are read from: "
                 f"{first_of([record.name for record in changed])} ({changed[0].file}).",
@@ -44,19 +57,17 @@ def certificate_findings(checkpoint: Checkpoint, traced: list[TensorRecord] | No
                 "tensors after loading them.",
                 advice="Load the checkpoint twice with other seeds: what differs between the two is random. Look for "
                 "_init_weights or post_init in its code.",
-                name="weights_from_file",
                 value=float(len(changed)),
             )
         )
     if missing:
         findings.append(
-            Finding(
+            WEIGHTS_FROM_FILE.finding(
                 "problem",
                 f"{len(missing)} of {len(in_memory)} tensors in memory are in no file of the checkpoint: "
                 f"{first_of([record.name for record in missing])}.",
                 meaning="They are as the code initialises them, most often random.",
                 advice="Compare the names in the file with those of the model: a prefix, or another architecture.",
-                name="weights_from_file",
                 value=float(len(missing)),
             )
         )
@@ -65,11 +76,10 @@ def certificate_findings(checkpoint: Checkpoint, traced: list[TensorRecord] | No
         return findings
     files = sorted({record.file for record in in_memory if record.file})
     return [
-        Finding(
+        WEIGHTS_FROM_FILE.finding(
             "ok",
             f"All {len(in_memory)} tensors in memory hold the values of {first_of(files)}"
             + (f", except {unused} that no vector depends on." if (unused := _count(records, "unused")) else "."),
-            name="weights_from_file",
             value=0.0,
         )
     ]
@@ -87,20 +97,19 @@ def _unread_findings(checkpoint: Checkpoint, records: Sequence[TensorRecord]) ->
     whole = {stack for stack, _ in extra}
     if not whole:
         return [
-            Finding(
+            UNREAD_WEIGHTS.finding(
                 "look",
                 f"{len(unread)} tensors of {file} {'is' if len(unread) == 1 else 'are'} read by nothing in the model: "
                 f"{first_of([record.stored_name for record in unread])}.",
                 meaning="If they took part in training, the vectors are not those of the trained network.",
                 advice="Check that config.json (model_type, architectures, biases) belongs to these weights.",
-                name="unread_weights",
                 value=float(len(unread)),
             )
         ]
     layers = sum(stack in whole for stack, _ in run)
     is_asked = "num_hidden_layers" in checkpoint.recipe.settings.config
     return [
-        Finding(
+        UNREAD_WEIGHTS.finding(
             "look" if is_asked else "problem",
             f"{file} holds {layers + len(extra)} layers, of which {'sentence_bert_config.json' if is_asked else ''}"
             f"{'' if is_asked else 'config.json'} lets {layers} run: {extra[0][0]}.{extra[0][1]} and what follows is "
@@ -108,7 +117,6 @@ def _unread_findings(checkpoint: Checkpoint, records: Sequence[TensorRecord]) ->
             meaning="The vectors are those of a network that stops in the middle.",
             advice="Set the number of layers in config.json to that of the file, or save the shorter model without the "
             "others.",
-            name="unread_weights",
             value=float(len(extra)),
         )
     ]

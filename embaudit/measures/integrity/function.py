@@ -12,6 +12,7 @@ from embaudit.checkpoint.hard_texts import KINDS, long_text
 from embaudit.checkpoint.tokenizer import NO_LIMIT
 from embaudit.corpora.downstream.task import unit_rows
 from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Rule, number
 from embaudit.measures.integrity.hard import HardTexts
 
 if TYPE_CHECKING:
@@ -27,6 +28,32 @@ SAME_COSINE = 1 - 1e-6
 UNMOVED = 1e-12
 # The longest limit at which a text is encoded to see whether its last token counts.
 LONGEST_TRIED = 1_024
+ONE_FUNCTION = Rule(
+    "one_function",
+    look_if=f"1 − cosine above {number(ROUNDING)} between a text alone and in a batch, or again after another text",
+    problem_if=f"above {number(ANOTHER)}",
+    reason="float32 rounding stays below 1e-6",
+)
+SAME_VECTOR = Rule(
+    "same_vector",
+    problem_if="distinct texts with distinct ids share a vector",
+    reason="a search cannot tell them apart; a collapsed but trained checkpoint stays clearly below",
+)
+CAUSAL_ATTENTION = Rule(
+    "causal_attention",
+    problem_if="cls pooling of a causal model; an encoder family run as a decoder",
+    reason="only the last token has read the text",
+)
+NO_END_TOKEN = Rule(
+    "no_end_token",
+    look_if="last-token pooling without an end token",
+    reason="such checkpoints are usually trained with one",
+)
+TAIL = Rule(
+    "tail",
+    look_if="the last token inside the limit does not move the vector",
+    reason=f"the end of a long text is not read. `not measured` above {number(LONGEST_TRIED)} tokens",
+)
 
 
 def function_findings(encoder: Encoder, hard: HardTexts | None = None) -> list[Finding]:
@@ -53,18 +80,14 @@ def _one_function(encoder: Encoder) -> Finding:
     }
     worst, how = max((float(_distance(alone, vectors).max()), how) for how, vectors in other.items())
     if worst <= ROUNDING:
-        return Finding(
-            "ok",
-            f"A text gets one vector alone, padded, and again (1 − cosine at most {worst:.1e}).",
-            name="one_function",
-            value=worst,
+        return ONE_FUNCTION.finding(
+            "ok", f"A text gets one vector alone, padded, and again (1 − cosine at most {worst:.1e}).", value=worst
         )
-    return Finding(
+    return ONE_FUNCTION.finding(
         "problem" if worst > ANOTHER else "look",
         f"A text encoded {how} gets another vector than alone (1 − cosine {worst:.2g}).",
         "What is stored then depends on which texts come together, and a query never meets the same vector again.",
         "Look for dropout or randomness in its code, a missing attention mask, or padding that is read.",
-        name="one_function",
         value=worst,
     )
 
@@ -88,14 +111,13 @@ def distinct_finding(texts: Sequence[str], vectors: np.ndarray) -> Finding:
     rows = unit_rows(vectors)
     same = np.argwhere(np.triu(rows @ rows.T > SAME_COSINE, 1))
     if not len(same):
-        return Finding("ok", f"{len(texts)} distinct texts get distinct vectors.", name="same_vector", value=0.0)
+        return SAME_VECTOR.finding("ok", f"{len(texts)} distinct texts get distinct vectors.", value=0.0)
     first, second = (texts[place] for place in same[0])
-    return Finding(
+    return SAME_VECTOR.finding(
         "problem",
         f"{len(same)} pairs of {len(texts)} distinct texts share one vector, {first!r} and {second!r} first.",
         "A search cannot tell them apart.",
         "The network ignores its input: look at weights and pooling.",
-        name="same_vector",
         value=float(len(same)),
     )
 
@@ -115,34 +137,31 @@ def _direction(checkpoint: Checkpoint) -> Iterator[Finding]:
     config = checkpoint.model.config
     runs_as_decoder = bool(getattr(config, "is_decoder", False)) and not _is_decoder_family(checkpoint)
     if is_causal and "cls" in checkpoint.recipe.pooling:
-        yield Finding(
+        yield CAUSAL_ATTENTION.finding(
             "problem",
             "Its first token, which is pooled (cls), attends to itself only: every text gets nearly the same vector.",
             "The model is causal, so only the last token has read the text.",
             "Check pooling (1_Pooling/config.json: lasttoken) and is_causal or is_decoder in config.json.",
-            name="causal_attention",
             value=moved,
         )
     elif is_causal and runs_as_decoder:
-        yield Finding(
+        yield CAUSAL_ATTENTION.finding(
             "problem",
             f"A {type(checkpoint.model).__name__} runs as a decoder: a token does not see those after it.",
             "The family reads in both directions, and was most likely trained so.",
             "Remove is_decoder from config.json, or compare with the base model's.",
-            name="causal_attention",
             value=moved,
         )
     else:
         says = "a token sees only those before it" if is_causal else "every token sees the whole text"
-        yield Finding("ok", f"In its attention {says}.", name="causal_attention", value=moved)
+        yield CAUSAL_ATTENTION.finding("ok", f"In its attention {says}.", value=moved)
     if "lasttoken" in checkpoint.recipe.pooling and not checkpoint.suffix_ids and is_causal:
-        yield Finding(
+        yield NO_END_TOKEN.finding(
             "look",
             "Last-token pooling reads a text's own last token: the tokenizer adds no end token.",
             "Checkpoints of this kind are usually trained with one (E5-Mistral, Qwen3-Embedding), which some releases "
             "of tokenizers no longer add.",
             "Compare with the model card, and with add_eos_token in tokenizer_config.json.",
-            name="no_end_token",
         )
 
 
@@ -159,9 +178,7 @@ def _tail(encoder: Encoder) -> Iterator[Finding]:
     if checkpoint.max_length >= NO_LIMIT or room < 4:
         return
     if room > LONGEST_TRIED:
-        yield Finding(
-            "not measured", f"Whether its {checkpoint.max_length:,} tokens all count was not tried.", name="tail"
-        )
+        yield TAIL.finding("not measured", f"Whether its {checkpoint.max_length:,} tokens all count was not tried.")
         return
     words = checkpoint.own_ids([long_text(2 * room)])[0]
     if len(words) <= room + 1:
@@ -177,19 +194,15 @@ def _tail(encoder: Encoder) -> Iterator[Finding]:
     moved = float(_distance(vectors[:1], vectors[1:])[0])
     same = checkpoint.cut(beyond, room) == (beyond[1:] if is_left else beyond[:-1])
     if moved > UNMOVED and same:
-        yield Finding(
-            "ok",
-            f"All of its {checkpoint.max_length:,} tokens count, and nothing beyond them.",
-            name="tail",
-            value=moved,
+        yield TAIL.finding(
+            "ok", f"All of its {checkpoint.max_length:,} tokens count, and nothing beyond them.", value=moved
         )
     else:
-        yield Finding(
+        yield TAIL.finding(
             "look",
             f"The last token inside its limit of {checkpoint.max_length:,} tokens does not move the vector.",
             "The end of a long text is not read.",
             "Check the limits in sentence_bert_config.json and tokenizer_config.json.",
-            name="tail",
             value=moved,
         )
 

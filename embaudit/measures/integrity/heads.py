@@ -20,15 +20,22 @@ import numpy as np
 
 from embaudit.checkpoint import Checkpoint
 from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Rule, number
 from embaudit.measures.integrity.blocks import Block
 
 if TYPE_CHECKING:
     import torch
 
-RULE = "attention_heads"
 VALUES = re.compile(r"(^|[._])(value|value_proj|v|v_proj|v_lin)\.weight$")
 # Of F: two heads in one, and one head.
 TWO, ONE = 10.0, 2.0
+RULE = Rule(
+    "attention_heads",
+    look_if=f"two neighbouring heads are one: they differ less than {number(ONE)} times as much as parts of one head "
+    f"do, and four of them {number(TWO)} times",
+    problem_if=f"a declared head is several: its halves differ {number(TWO)} times as much as parts of one head do",
+    reason="1 for two trained checkpoints, 38 to 700 with fewer heads than in training",
+)
 # Fewer halves say nothing.
 MIN_HALVES = 12
 
@@ -50,25 +57,23 @@ def head_findings(checkpoint: Checkpoint, blocks: Sequence[Block]) -> list[Findi
     declared = f"config.json says that attention has {heads} heads of {size} numbers, but the value matrices"
     if own is not None and own >= TWO:
         return [
-            Finding(
+            RULE.finding(
                 "problem",
                 f"{declared} were trained with more and smaller ones: the halves of a head differ {own:.0f} times as "
                 "much as parts of one head do.",
                 meaning="Every layer attends otherwise than in training.",
                 advice="Compare num_attention_heads in config.json with the checkpoint that this one was made from.",
-                name=RULE,
                 value=own,
             )
         ]
     if twice is not None and four_times is not None and twice < ONE and four_times >= TWO:
         return [
-            Finding(
+            RULE.finding(
                 "look",
                 f"{declared} seem trained with fewer and larger ones: two neighbouring heads differ {twice:.1f} times "
                 f"as much as parts of one head do, and four {four_times:.0f} times.",
                 meaning="Every layer may attend otherwise than in training.",
                 advice="Compare num_attention_heads in config.json with the checkpoint that this one was made from.",
-                name=RULE,
                 value=twice,
             )
         ]

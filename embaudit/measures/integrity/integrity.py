@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from embaudit.checkpoint import Checkpoint
-from embaudit.declared.finding import Finding, guarded, worst_first
+from embaudit.declared.finding import Finding, worst_first
+from embaudit.declared.rule import guarded
 from embaudit.measures.integrity.certificate_findings import certificate_findings
 from embaudit.measures.integrity.files import file_findings
 from embaudit.measures.integrity.letter_case import letter_findings, read_letters

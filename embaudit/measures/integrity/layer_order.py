@@ -22,12 +22,12 @@ import numpy as np
 from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.mapped import was_read
 from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Rule, number, percent
 from embaudit.measures.integrity.blocks import Block
 
 if TYPE_CHECKING:
     import torch
 
-RULE = "layer_order"
 MIN_LAYERS, MIN_PROFILES = 4, 6
 # A profile tells layers apart only if each has a neighbour that it resembles.
 INFORMATIVE = 0.3
@@ -37,6 +37,23 @@ UNLIKE = 0.5
 GAIN, GAIN_PER_PAIR, SHARE = 0.1, 0.05, 0.65
 # What a transposed matrix gains in correlation with its neighbours.
 TURNED = 0.4
+RULE = Rule(
+    "layer_order",
+    look_if="layers of several models, or in no order at all",
+    problem_if="two layers that changed places, one that moved, some turned round: neighbours would resemble each "
+    f"other more in that order, by {number(GAIN)} and more over all profiles (gains, biases, norms of rows and "
+    f"columns) and in {percent(SHARE)} of them",
+    reason="0 for two trained checkpoints (6 and 12 layers), .17 to .7 with two layers swapped. Not judged: layers of "
+    "several kinds in turn, and one that resembles none. A stack that is turned round as a whole has the same "
+    "neighbours: its scores tell",
+)
+TRANSPOSED = Rule(
+    "transposed_matrices",
+    look_if="one square matrix",
+    problem_if="several: the norms of their rows are those of the columns in the layers beside, by a correlation of "
+    f"{number(TURNED)} more than rows with rows",
+    reason="never in two trained checkpoints, and most of a layer's matrices when it was transposed",
+)
 NAMED_AT_MOST = 6
 
 
@@ -124,14 +141,13 @@ def _mean(profile: np.ndarray, others: np.ndarray) -> float:
 
 def _transposed_finding(names: Sequence[str]) -> Finding:
     shown = ", ".join(names[:NAMED_AT_MOST]) + (" …" if len(names) > NAMED_AT_MOST else "")
-    return Finding(
+    return TRANSPOSED.finding(
         "problem" if len(names) > 1 else "look",
         f"{len(names)} square {'matrices seem' if len(names) > 1 else 'matrix seems'} transposed: the norms of rows "
         f"are those of the columns in the layers beside: {shown}.",
         meaning="Layouts of linear layers differ between libraries; a conversion that mixes them up runs without an "
         "error.",
         advice="Transpose these matrices, or convert the checkpoint again.",
-        name="transposed_matrices",
         value=float(len(names)),
     )
 
@@ -251,7 +267,7 @@ def _finding(stack: str, found: Order) -> Finding:
     moved = [number for number, other in zip(found.given, found.places, strict=True) if number != other]
     named = ", ".join(str(place) for place in moved[:NAMED_AT_MOST]) + (" …" if len(moved) > NAMED_AT_MOST else "")
     better = ", ".join(map(str, found.places))
-    return Finding(
+    return RULE.finding(
         "problem" if found.is_one_move else "look",
         f"The layers of {stack} seem to stand in another order than they were trained in: layers {named} resemble "
         f"their neighbours less than they would in the order {better} (in {found.share:.0%} of {found.profiles} "
@@ -261,6 +277,5 @@ def _finding(stack: str, found: Order) -> Finding:
         if found.is_one_move
         else "Layers were put together from several models or copies, or lost their order.",
         advice="Compare the numbers of the layers in the file with the checkpoint that this one was made from.",
-        name=RULE,
         value=found.gain,
     )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from embaudit.checkpoint import Checkpoint
 from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Rule, number, percent
 from embaudit.measures.integrity.rows import ordinary_ids
 from embaudit.measures.integrity.sample_words import ids_alone, word_forms
 
@@ -14,10 +15,42 @@ from embaudit.measures.integrity.sample_words import ids_alone, word_forms
 UNKNOWN_LOOK, UNKNOWN_PROBLEM = 0.1, 0.3
 KNOWN = 0.05
 MANY_WORDS = 1_000
-COLLISION_LOOK, COLLISION_PROBLEM = 0.01, 0.05
 # Of entries with letters: an uncased vocabulary has practically none with a capital, a cased one a fifth.
 NO_CAPITALS, CAPITALS = 0.001, 0.05
 MIN_ENTRIES = 1_000
+LOWER_CASING = Rule(
+    "lower_casing",
+    look_if=f"a cased vocabulary ({percent(CAPITALS)} of entries have capitals) is lower-cased",
+    problem_if=f"capitals become [UNK] in {percent(UNKNOWN_PROBLEM)} of words, or a vocabulary without capitals is not "
+    "lower-cased",
+    reason="counted on 1 480 ordinary words: lower-casing was lost, or came from elsewhere",
+)
+UNKNOWN_WORDS = Rule(
+    "unknown_words",
+    look=UNKNOWN_LOOK,
+    is_share=True,
+    look_if="{look} of words unknown",
+    problem_if=f"{percent(UNKNOWN_PROBLEM)}, in a vocabulary that has {number(MANY_WORDS)} English words; or sentences "
+    "of known words become [UNK]",
+    reason="a vocabulary for other languages may lack English words",
+)
+ACCENTS = Rule(
+    "accents",
+    look_if=f"{percent(UNKNOWN_PROBLEM)} of words become unknown with an accent",
+    reason="an uncased model usually strips accents",
+)
+SHARED_IDS = Rule(
+    "shared_ids",
+    look=0.01,
+    problem=0.05,
+    is_share=True,
+    look_if="{look} of words have all ids in common with another",
+    problem_if=f"{{problem}}, in a vocabulary that has {number(MANY_WORDS)} English words",
+    reason="texts that differ by such words get one vector",
+)
+LETTER_CASE = Rule(
+    "letter_case", reason="`ok`: what becomes of the words in small letters, in capitals and with accents"
+)
 
 
 @dataclass(frozen=True)
@@ -84,12 +117,11 @@ def letter_findings(checkpoint: Checkpoint, letters: Letters) -> list[Finding]:
         return findings
     changed = " (lower-cased, as its vocabulary is)" if letters.is_lowercased else ""
     return [
-        Finding(
+        LETTER_CASE.finding(
             "ok",
             f"Of {letters.words} ordinary English words, {letters.unknown['small']:.0%} are unknown in small letters, "
             f"{letters.unknown['upper']:.0%} in capitals{changed}, {letters.unknown['accented']:.0%} with an accent, "
             f"and {letters.shared:.0%} share all ids with another word.",
-            name="letter_case",
             value=letters.unknown["upper"],
         )
     ]
@@ -101,7 +133,7 @@ def _capital_findings(letters: Letters) -> list[Finding]:
     becomes_unknown = small <= KNOWN and upper >= UNKNOWN_PROBLEM
     if not letters.is_lowercased and (becomes_unknown or has_none):
         return [
-            Finding(
+            LOWER_CASING.finding(
                 "problem",
                 f"{upper:.0%} of {letters.words} ordinary English words become the unknown token when they begin with "
                 f"a capital ({small:.0%} in small letters), and a word takes {letters.pieces['capital']:.1f} tokens "
@@ -114,19 +146,17 @@ def _capital_findings(letters: Letters) -> list[Finding]:
                 meaning="Lower-casing was lost: names, beginnings of sentences and headings are not read.",
                 advice="Set do_lower_case to true in tokenizer_config.json and lowercase to true in the normalizer of "
                 "tokenizer.json, as in the model that this one was trained from.",
-                name="lower_casing",
                 value=upper,
             )
         ]
     if letters.is_lowercased and letters.capitals is not None and letters.capitals >= CAPITALS:
         return [
-            Finding(
+            LOWER_CASING.finding(
                 "look",
                 f"The tokenizer lower-cases every text, but {letters.capitals:.0%} of its entries have capitals.",
                 meaning="The model may have been trained on texts with capitals: these entries are never used.",
                 advice="Compare do_lower_case (sentence_bert_config.json, tokenizer_config.json) with the model that "
                 "this one was trained from.",
-                name="lower_casing",
                 value=letters.capitals,
             )
         ]
@@ -138,25 +168,23 @@ def _unknown_findings(letters: Letters) -> list[Finding]:
     if small >= UNKNOWN_LOOK:
         is_english = letters.known_words >= MANY_WORDS
         return [
-            Finding(
+            UNKNOWN_WORDS.finding(
                 "problem" if is_english and small >= UNKNOWN_PROBLEM else "look",
                 f"{small:.0%} of {letters.words} ordinary English words contain the unknown token.",
                 meaning="Texts with them lose these words, though the vocabulary has "
                 f"{letters.known_words} words in small Latin letters.",
                 advice="If you serve English texts, compare the tokenizer files with those of the original model.",
-                name="unknown_words",
                 value=small,
             )
         ]
     if with_accent >= UNKNOWN_PROBLEM:
         return [
-            Finding(
+            ACCENTS.finding(
                 "look",
                 f"{with_accent:.0%} of {letters.words} ordinary English words become the unknown token when one letter "
                 f"has an accent ({small:.0%} without).",
                 meaning="Names and foreign words are not read; an uncased model usually strips accents.",
                 advice="Compare strip_accents in the normalizer of tokenizer.json with the original model.",
-                name="accents",
                 value=with_accent,
             )
         ]
@@ -164,17 +192,16 @@ def _unknown_findings(letters: Letters) -> list[Finding]:
 
 
 def _shared_findings(letters: Letters) -> list[Finding]:
-    if letters.shared < COLLISION_LOOK or letters.example is None:
+    if letters.shared < SHARED_IDS.look or letters.example is None:
         return []
     first, second = letters.example
     return [
-        Finding(
-            "problem" if letters.shared >= COLLISION_PROBLEM and letters.known_words >= MANY_WORDS else "look",
+        SHARED_IDS.finding(
+            "problem" if letters.shared >= SHARED_IDS.problem and letters.known_words >= MANY_WORDS else "look",
             f"{letters.shared:.0%} of {letters.words} ordinary English words have all ids in common with another word: "
             f"{first!r} and {second!r}.",
             meaning="Such words cannot be told apart: texts that differ by them get one vector.",
             advice="Look at the normalizer and the model of tokenizer.json: several words become one token.",
-            name="shared_ids",
             value=letters.shared,
         )
     ]

@@ -8,6 +8,7 @@ from embaudit.checkpoint import Checkpoint, TextKind
 from embaudit.checkpoint.prompts import ALWAYS_DECLARED
 from embaudit.checkpoint.settings import SETTINGS, read_settings
 from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Rule
 
 # Parts of the names of modules that compute positions relative to each other.
 RELATIVE = ("distance_embedding", "relative_attention", "rel_embeddings", "rotary", "rope", "alibi")
@@ -18,6 +19,18 @@ OF_ROLES: dict[TextKind, tuple[str, ...]] = {
     "query": ("query", "queries"),
     "document": ("document", "passage", "corpus"),
 }
+POSITIONS_NOT_COMPUTED = Rule(
+    "positions_not_computed",
+    problem_if="config.json declares a `position_embedding_type` that the installed transformers does not compute for "
+    "this architecture",
+    reason="it loads without a word, and every vector is another",
+)
+PROMPT_NOT_PICKED = Rule(
+    "prompt_not_picked",
+    look_if="a prompt for queries, or documents, has a name that `encode_query` and `encode_document` do not look "
+    "for, and they have none of their own",
+    reason="whoever asks for documents as such gets them without it",
+)
 
 
 def not_computed(checkpoint: Checkpoint) -> Iterator[Finding]:
@@ -35,27 +48,25 @@ def _positions(checkpoint: Checkpoint) -> Iterator[Finding]:
         return
     import transformers
 
-    yield Finding(
+    yield POSITIONS_NOT_COMPUTED.finding(
         "problem",
         f'config.json declares "position_embedding_type": "{declared}", which transformers {transformers.__version__} '
         f"does not compute for {type(checkpoint.model).__name__}: it reads absolute positions in its place.",
         "Every vector is another than in training, and nothing says so when it is loaded.",
         f"Serve it with a version that computes them: pip install 'transformers<{COMPUTED_BEFORE}'",
-        "positions_not_computed",
     )
 
 
 def _prompts(checkpoint: Checkpoint) -> Iterator[Finding]:
     """Prompts for queries, or documents, that are declared under other names than those that are looked for."""
     for role, (name, prompt) in prompts_not_picked(checkpoint).items():
-        yield Finding(
+        yield PROMPT_NOT_PICKED.finding(
             "look",
             f"Nothing picks the prompt that {SETTINGS} declares as {name!r} ({prompt!r}): encode_{role} looks "
             f"for {role!r} and puts nothing.",
             f"The {role} that training saw had it before it.",
             f"Name it {role!r} in {SETTINGS}, or have callers say it: encode(texts, prompt_name={name!r}), or here "
             f"--{role}-prompt {name}",
-            "prompt_not_picked",
         )
 
 

@@ -9,14 +9,27 @@ import numpy as np
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, ResolvedCheckpoint, load_checkpoint
 from embaudit.checkpoint.files import read_object
 from embaudit.declared.finding import Finding, Level
+from embaudit.declared.rule import Rule
 from embaudit.measures.integrity.hard import HardTexts
 from embaudit.words.errors import MeasureError, is_of_interrupt, one_line
 
-# Of a text's vectors in half precision and float32; rounding leaves .9999 of bfloat16, .999999 of float16.
-HALF_COSINE = 0.99
 HALVES = ("float16", "bfloat16")
 # A processor without half-precision units takes ten times as long: few and short texts.
 HALF_TEXTS, HALF_TOKENS = 24, 64
+NOT_FINITE = Rule(
+    "not_finite",
+    problem_if="NaN, infinity or an error in float32, or a zero vector",
+    reason="such vectors break an index, or are near nothing",
+)
+ZERO_VECTOR = NOT_FINITE.named("zero_vector")
+HALF = Rule(
+    "runs_in_{dtype}",
+    look=0.99,
+    worse="lower",
+    look_if="a cosine below {look} to float32, or overflow",
+    problem_if="the same in the precision that config.json declares",
+    reason="of bfloat16 and float16; rounding alone leaves .9999 and .999999. `not measured` if it does not run here",
+)
 
 
 @dataclass(frozen=True)
@@ -48,13 +61,12 @@ def full_findings(encoder: Encoder, hard: HardTexts | None = None) -> tuple[list
     vectors, broken = _encoded(hard)
     if broken:
         return [
-            Finding(
+            NOT_FINITE.finding(
                 "problem",
                 f"{len(broken)} of {len(texts)} texts get NaN, infinity or an error in float32, "
                 f"{broken[0][0]!r} first: {broken[0][1]}",
                 "Such vectors break an index, or are found by nothing.",
                 "Audit an earlier revision, or train again from one that is finite.",
-                name="not_finite",
                 value=float(len(broken)),
             )
         ], None
@@ -82,15 +94,14 @@ def _usable(vectors: np.ndarray) -> Finding:
     lengths = np.linalg.norm(vectors, axis=1)
     if float(lengths.min()) == 0.0:
         zero = int((lengths == 0).sum())
-        return Finding(
+        return ZERO_VECTOR.finding(
             "problem",
             f"{zero} of {len(vectors)} hard texts get a vector of length 0.",
             "Such vectors are near nothing, or near everything.",
             "Look at which tokens its pooling takes: of these texts it takes none, or their states cancel out.",
-            name="zero_vector",
             value=float(zero),
         )
-    return Finding("ok", f"All {len(vectors)} hard texts get finite vectors.", name="not_finite", value=0.0)
+    return NOT_FINITE.finding("ok", f"All {len(vectors)} hard texts get finite vectors.", value=0.0)
 
 
 def half_findings(exact: InFloat32, options: LoadOptions) -> list[Finding]:
@@ -109,27 +120,27 @@ def _half_finding(dtype: str, exact: InFloat32, options: LoadOptions) -> Finding
         if is_of_interrupt(error):
             raise
         sentence = f"It does not run in {dtype} here: {one_line(error)}"
-        return Finding("not measured", sentence, advice="Here, serve it in float32.", name=f"runs_in_{dtype}")
+        return HALF.finding("not measured", sentence, advice="Here, serve it in float32.", dtype=dtype)
     cosine = float(_cosines(exact.vectors, found).min())
-    level: Level = "ok" if cosine >= HALF_COSINE else "problem" if is_declared else "look"
-    return Finding(
+    level: Level = "ok" if cosine >= HALF.look else "problem" if is_declared else "look"
+    return HALF.finding(
         level,
         f"In {dtype} its vectors keep a cosine of at least {cosine:.5f} with float32.",
-        "" if level == "ok" else f"Served in {dtype}, some texts get other neighbours.",
-        "" if level == "ok" else "Serve it in float32.",
-        name=f"runs_in_{dtype}",
+        f"Served in {dtype}, some texts get other neighbours.",
+        "Serve it in float32.",
+        dtype=dtype,
         value=cosine,
     )
 
 
 def _overflows(dtype: str, *, is_declared: bool) -> Finding:
-    return Finding(
+    return HALF.finding(
         "problem" if is_declared else "look",
         f"In {dtype} some texts get NaN or infinity"
         + (", and config.json declares that precision." if is_declared else "."),
         "Servers choose half precision on their own.",
         "Serve it in float32" + (" or bfloat16." if dtype == "float16" else "."),
-        name=f"runs_in_{dtype}",
+        dtype=dtype,
     )
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from embaudit.checkpoint import Checkpoint
 from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Rule, number
 from embaudit.measures.integrity.noise import can_tell, look_at
 
 if TYPE_CHECKING:
@@ -19,9 +20,18 @@ if TYPE_CHECKING:
 POSITIONS = re.compile(r"(^|\.)(position_embeddings|wpe|embed_positions)\.weight$")
 SEGMENTS = re.compile(r"(^|\.)(token_type_embeddings|segment_embeddings)\.weight$")
 MIN_POSITIONS, MIN_DIMENSIONS = 64, 64
-# Mean cosine of neighbouring positions, and how many times as wide as words a segment is.
-UNLIKE, RANDOM = 0.2, 0.05
+# How many times as wide as words a segment is.
 WIDE = 10.0
+POSITION_ORDER = Rule(
+    "position_order",
+    look=0.2,
+    problem=0.05,
+    worse="lower",
+    look_if="neighbouring positions have a mean cosine below {look}",
+    problem_if=f"below {{problem}}, or all positions are one value; a segment {number(WIDE)} times as wide as words",
+    reason=".83 and .87 in two trained checkpoints, 0 when shuffled; .4 times as wide",
+)
+SEGMENT_SIZE = POSITION_ORDER.named("segment_size")
 
 
 def position_findings(checkpoint: Checkpoint) -> list[Finding]:
@@ -36,12 +46,11 @@ def position_findings(checkpoint: Checkpoint) -> list[Finding]:
         words = _width(checkpoint.model.get_input_embeddings().weight) if words is None else words
         if words > 0 and (times := max(map(_width, tensor))) / words >= WIDE:
             findings.append(
-                Finding(
+                SEGMENT_SIZE.finding(
                     "problem",
                     f"A segment embedding ({name}) is {times / words:.0f} times as wide as those of words.",
                     meaning="It is added to every token, and drowns what the tokens are.",
                     advice="Compare token_type_embeddings with the checkpoint that this one was made from.",
-                    name="segment_size",
                     value=times / words,
                 )
             )
@@ -51,26 +60,24 @@ def position_findings(checkpoint: Checkpoint) -> list[Finding]:
 def _of_positions(name: str, table: torch.Tensor) -> list[Finding]:
     if not bool((table != table[0, 0]).any()):
         return [
-            Finding(
+            POSITION_ORDER.finding(
                 "problem",
                 f"The position embeddings ({name}) hold one value throughout (zero, most likely).",
                 meaning="The model does not know the order of words.",
                 advice="Save the checkpoint again where it was trained.",
-                name="position_order",
                 value=0.0,
             )
         ]
     alike = likeness_of_neighbours(table)
-    if alike >= UNLIKE or (can_tell(table) and look_at(table).is_noise):
+    if alike >= POSITION_ORDER.look or (can_tell(table) and look_at(table).is_noise):
         return []
     return [
-        Finding(
-            "problem" if alike < RANDOM else "look",
+        POSITION_ORDER.finding(
+            "problem" if alike < POSITION_ORDER.problem else "look",
             f"Neighbouring position embeddings ({name}) are no more alike than any two: their mean cosine is "
             f"{alike:.2f} (.8 and more in trained models).",
             meaning="The positions are in another order than in training, or were hardly trained: word order is lost.",
             advice="Compare this table with the checkpoint that this one was made from.",
-            name="position_order",
             value=alike,
         )
     ]

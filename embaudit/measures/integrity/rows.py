@@ -22,6 +22,8 @@ from embaudit.checkpoint.vocabulary.entries import special_ids
 from embaudit.checkpoint.vocabulary.origin import is_marker
 from embaudit.checkpoint.vocabulary.script import script_of
 from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Rule, percent
+from embaudit.measures.integrity.blocks import UNTRAINED_EMBEDDINGS
 from embaudit.measures.integrity.noise import Look, can_tell, look_at
 from embaudit.statistics.intervals import exact_share
 
@@ -37,13 +39,25 @@ LIKELIER = 10.0
 # Of unit rows that have nothing to do with each other, |cos| is below 5/√d.
 UNRELATED = 5.0
 COMPARED = 1_500
-# Shares of ordinary tokens. Below LOOK are the few that no text of the training contained.
-LOOK, PROBLEM = 0.01, 0.15
 # Dimensions below which a row has too few numbers to tell.
 MIN_DIMENSIONS = 64
 SCRIPTS_NAMED, TOKENS_NAMED = 3, 5
 # Of a script's tested tokens: so many, and this share of them, are not a few that no text contained.
 MIN_OF_SCRIPT, MOST_OF_SCRIPT = 8, 0.5
+ZERO_ROWS = Rule(
+    "zero_rows",
+    look=0.01,
+    problem=0.15,
+    is_share=True,
+    look_if=f"{{look}} of ordinary tokens; random rows in {percent(MOST_OF_SCRIPT)} of a script's tokens, from "
+    f"{MIN_OF_SCRIPT}",
+    problem_if="{problem}",
+    reason="below {look} are the few that no text of the training contained; [unused] entries and special tokens do "
+    "not count",
+)
+REPEATED_ROWS = ZERO_ROWS.named("repeated_rows")
+UNTRAINED_ROWS = ZERO_ROWS.named("untrained_rows")
+ROWS = Rule("embedding_rows", reason="`ok`: how many rows are zero, repeated or random, if they are few")
 
 
 @dataclass(frozen=True)
@@ -122,7 +136,7 @@ def row_findings(checkpoint: Checkpoint, rows: Rows) -> list[Finding]:
     """Findings about the table and its rows, or one ``ok``."""
     if rows.table is not None and rows.table.is_noise:
         return [
-            Finding(
+            UNTRAINED_EMBEDDINGS.finding(
                 "problem",
                 f"The input embeddings of all {rows.ordinary} tokens are random numbers ({rows.table.distribution}, "
                 f"standard deviation {rows.table.std:.3g}): their tails, rows and spectrum are those of independent "
@@ -130,47 +144,45 @@ def row_findings(checkpoint: Checkpoint, rows: Rows) -> list[Finding]:
                 meaning="No token has a meaning of its own: the table was never trained, or not loaded when the model "
                 "was saved.",
                 advice="Save the checkpoint again where it was trained.",
-                name="untrained_embeddings",
                 value=1.0,
             )
         ]
     found = [
-        *_finding(checkpoint, "zero_rows", rows.zero, rows.ordinary, "have an input embedding of zeros"),
-        *_finding(checkpoint, "repeated_rows", rows.repeated, rows.ordinary, "have the input embedding of another one"),
-        *_finding(checkpoint, "untrained_rows", rows.noisy, rows.tested, "have an input embedding of random numbers"),
+        *_finding(checkpoint, ZERO_ROWS, rows.zero, rows.ordinary, "have an input embedding of zeros"),
+        *_finding(checkpoint, REPEATED_ROWS, rows.repeated, rows.ordinary, "have the input embedding of another one"),
+        *_finding(checkpoint, UNTRAINED_ROWS, rows.noisy, rows.tested, "have an input embedding of random numbers"),
     ]
     found = found or _of_scripts(checkpoint, rows)
     if found:
         return found
     tested = f", and at most {len(rows.noisy)} of {rows.tested} tested of random numbers" if rows.tested else ""
     return [
-        Finding(
+        ROWS.finding(
             "ok",
             f"Of {rows.ordinary} ordinary tokens, {len(rows.zero)} have an input embedding of zeros, "
             f"{len(rows.repeated)} that of another token{tested}.",
-            name="embedding_rows",
             value=(len(rows.zero) + len(rows.repeated)) / max(1, rows.ordinary),
         )
     ]
 
 
-def _finding(checkpoint: Checkpoint, name: str, ids: Sequence[int], of: int, what: str) -> list[Finding]:
+def _finding(checkpoint: Checkpoint, rule: Rule, ids: Sequence[int], of: int, what: str) -> list[Finding]:
     share = len(ids) / of if of else 0.0
-    if share < LOOK:
+    level = rule.level(share)
+    if level == "ok":
         return []
     low, high = exact_share(len(ids), of)
     tokens = checkpoint.tokenizer.convert_ids_to_tokens(list(ids))
     scripts = _scripts(checkpoint, ids).most_common(SCRIPTS_NAMED)
     return [
-        Finding(
-            "problem" if share >= PROBLEM else "look",
+        rule.finding(
+            level,
             f"{len(ids)} of {of} ordinary tokens ({share:.1%}) {what}: "
             f"{', '.join(map(repr, tokens[:: max(1, len(tokens) // TOKENS_NAMED)][:TOKENS_NAMED]))} …; "
             f"scripts: {', '.join(f'{script} {count}' for script, count in scripts)}.",
             meaning="Texts with these tokens get vectors that say nothing about them.",
             advice="If they matter to you, compare with the checkpoint that this one was made from; "
             "`embaudit audit` finds the tokens that disturb similarities most.",
-            name=f"{name}",
             value=share,
             low=low,
             high=high,
@@ -189,13 +201,12 @@ def _of_scripts(checkpoint: Checkpoint, rows: Rows) -> list[Finding]:
         if count >= MIN_OF_SCRIPT and count >= MOST_OF_SCRIPT * tested[script]
     ]
     return [
-        Finding(
+        UNTRAINED_ROWS.finding(
             "look",
             f"{noisy[script]} of {tested[script]} tested tokens of the script {script} have an input embedding of "
             "random numbers.",
             meaning="Texts in that script get vectors that say nothing about them.",
             advice="If you serve such texts, compare with the checkpoint that this one was made from.",
-            name="untrained_rows",
             value=noisy[script] / tested[script],
         )
         for script in worst

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from embaudit.declared.finding import STAGED_SCHEMA, as_rows, guarded
+from embaudit.declared.finding import STAGED_SCHEMA, as_rows
+from embaudit.declared.rule import guarded
 from embaudit.measures.integrity import MEASURE_VERSION
 from embaudit.measures.integrity.tables import STAGED, WeightRow
 from embaudit.measures.run import Run

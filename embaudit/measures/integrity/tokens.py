@@ -12,6 +12,8 @@ from embaudit.checkpoint.hard_texts import KINDS
 from embaudit.checkpoint.tokenizer import TOKENIZER_CONFIG
 from embaudit.checkpoint.vocabulary.entries import ids_without_row, special_ids
 from embaudit.declared.finding import Finding, Level
+from embaudit.declared.rule import Rule, percent
+from embaudit.measures.integrity.letter_case import UNKNOWN_WORDS
 from embaudit.measures.integrity.sample_words import ids_alone, words
 
 if TYPE_CHECKING:
@@ -36,6 +38,34 @@ DIGITS = "1 2 3 4 5 6 7 8 9"
 MARKS, MARKED = ("##", "▁", "Ġ"), 0.1
 # Words in a sentence; the share of sentences that are unknown, and the share of words that may be.
 IN_A_SENTENCE, LOST, KNOWN = 12, 0.5, 0.05
+TOKENIZER_IDS = Rule(
+    "tokenizer_ids",
+    look_if="other scripts only; vocab.txt or vocab.json with other ids",
+    problem_if="other ids than tokenizer.json for plain text",
+    reason="sentence-transformers reads texts by the one, servers that read tokenizer.json by the other",
+)
+UNUSED_PIECES = Rule(
+    "unused_pieces",
+    problem_if=f"{percent(MARKED)} of the entries begin with ##, ▁ or Ġ and none of them is given",
+    reason="words are put together from other pieces than in training",
+)
+UNREAD_SCRIPTS = Rule(
+    "unread_scripts",
+    look_if="a script or digits that are not read though the vocabulary has their letters",
+    reason="texts that differ in nothing else get one vector",
+)
+SPECIAL_TOKENS = Rule(
+    "special_tokens",
+    look_if="around a text, other special tokens than one at each end (families that are all trained so)",
+    problem_if="none at all there; no CLS for cls pooling; no end token for last-token pooling though it is declared",
+    reason="texts are read without what the model was trained with",
+)
+IDS_BEYOND_ROWS = Rule(
+    "ids_beyond_rows",
+    look_if="ids of special tokens without a row",
+    problem_if="ids of ordinary tokens without a row",
+    reason="a text with such a token cannot be encoded",
+)
 
 
 def token_findings(checkpoint: Checkpoint) -> list[Finding]:
@@ -48,7 +78,7 @@ def token_findings(checkpoint: Checkpoint) -> list[Finding]:
         *_row_findings(checkpoint),
     ]
     return findings or [
-        Finding(
+        TOKENIZER_IDS.finding(
             "ok",
             f"The tokenizer gives the ids of {TOKENIZER_JSON} for {_count()} hard texts, adds "
             f"{_tokens(checkpoint, (*checkpoint.prefix_ids, *checkpoint.suffix_ids)) or 'no special tokens'}, and "
@@ -57,7 +87,6 @@ def token_findings(checkpoint: Checkpoint) -> list[Finding]:
             if _file(checkpoint) is not None
             else f"Every id of the tokenizer has a row among {checkpoint.vocabulary_size}; there is no "
             f"{TOKENIZER_JSON} to compare it with.",
-            name="tokenizer_ids",
             value=0.0,
         )
     ]
@@ -86,7 +115,7 @@ def _ids_findings(checkpoint: Checkpoint) -> list[Finding]:
     declared = _declared(checkpoint)
     name = declared.get("tokenizer_class", type(checkpoint.tokenizer).__name__)
     return [
-        Finding(
+        TOKENIZER_IDS.finding(
             "problem" if everyday else "look",
             f"{type(checkpoint.tokenizer).__name__} ({TOKENIZER_CONFIG}: {name}) and {TOKENIZER_JSON} give other ids "
             f"for texts of {len(differing)} of {len(KINDS)} kinds ({', '.join(differing)}): {text!r} is "
@@ -96,7 +125,6 @@ def _ids_findings(checkpoint: Checkpoint) -> list[Finding]:
             advice=f'Find out which one training used. If it was {TOKENIZER_JSON}, write "tokenizer_class": '
             f'"PreTrainedTokenizerFast" into {TOKENIZER_CONFIG}; saving what is loaded now would write the other '
             f"ids into {TOKENIZER_JSON}, too.",
-            name="tokenizer_ids",
             value=len(differing) / len(KINDS),
         )
     ]
@@ -117,7 +145,7 @@ def _list_findings(checkpoint: Checkpoint) -> list[Finding]:
         if differing:
             first = differing[0]
             return [
-                Finding(
+                TOKENIZER_IDS.finding(
                     "look",
                     f"{name} and {TOKENIZER_JSON} give other ids to {len(differing)} of {len(listed)} entries: "
                     f"{first!r} is {listed[first]} in the one and {known[first]} in the other.",
@@ -125,7 +153,6 @@ def _list_findings(checkpoint: Checkpoint) -> list[Finding]:
                     "of the two, every text is another one.",
                     advice="Find out which one training used, and save it: tokenizer.save_pretrained(FOLDER) writes "
                     "both.",
-                    name="tokenizer_ids",
                     value=len(differing) / len(listed),
                 )
             ]
@@ -150,13 +177,12 @@ def _split_findings(checkpoint: Checkpoint) -> list[Finding]:
     lost = sum(unknown in ids for ids in together) / len(together)
     if unknown is not None and lost >= LOST and sum(unknown in ids for ids in alone) <= KNOWN * len(alone):
         return [
-            Finding(
+            UNKNOWN_WORDS.finding(
                 "problem",
                 f"{lost:.0%} of {len(together)} sentences of English words contain the unknown token, though the words "
                 "alone do not: texts are not split into words.",
                 meaning="Texts of more than one word lose most of what they say.",
                 advice=f"Compare the pre_tokenizer of {TOKENIZER_JSON} with the model that this one was trained from.",
-                name="unknown_words",
                 value=lost,
             )
         ]
@@ -166,7 +192,7 @@ def _split_findings(checkpoint: Checkpoint) -> list[Finding]:
         marked = sum(token.startswith(mark) and token != mark for token in entries)
         if marked >= MARKED * len(entries) and not any(token.startswith(mark) for token in given):
             return [
-                Finding(
+                UNUSED_PIECES.finding(
                     "problem",
                     f"{marked} of {len(entries)} entries begin with {mark}, which marks "
                     f"{'pieces inside a word' if mark == '##' else 'the beginning of a word'}, but the tokenizer gives "
@@ -174,7 +200,6 @@ def _split_findings(checkpoint: Checkpoint) -> list[Finding]:
                     meaning="Words are put together from other pieces than in training.",
                     advice=f"Compare continuing_subword_prefix, pre_tokenizer and normalizer of {TOKENIZER_JSON} with "
                     "the model that this one was trained from.",
-                    name="unused_pieces",
                     value=marked / len(entries),
                 )
             ]
@@ -194,14 +219,13 @@ def _script_findings(checkpoint: Checkpoint) -> list[Finding]:
     if not lost:
         return []
     return [
-        Finding(
+        UNREAD_SCRIPTS.finding(
             "look",
             f"{len(lost)} of {len(texts)} texts in other scripts or of digits give no token but the unknown one, "
             f"though the vocabulary has entries for their letters: {', '.join(lost)}.",
             meaning="What is written so is not read: texts that differ in nothing else get one vector.",
             advice=f"Compare the normalizer and pre_tokenizer of {TOKENIZER_JSON} with the model that this one was "
             "trained from.",
-            name="unread_scripts",
             value=len(lost) / len(texts),
         )
     ]
@@ -234,14 +258,13 @@ def _special_findings(checkpoint: Checkpoint) -> list[Finding]:
             level: Level = "problem" if "lasttoken" in modes and name == "eos_token" else "look"
             found.append((str(getattr(tokenizer, name)), f"{TOKENIZER_CONFIG} says {key}: true", level))
     return [
-        Finding(
+        SPECIAL_TOKENS.finding(
             level,
             f"The tokenizer does not put {token} around a text, though {reason}; it adds "
             f"{_tokens(checkpoint, (*checkpoint.prefix_ids, *checkpoint.suffix_ids)) or 'nothing'}.",
             meaning="Texts are read without the tokens that the model was trained with"
             + (", and the pooling reads another token." if {"cls", "lasttoken"} & set(modes) else "."),
             advice=f"Check the post_processor of {TOKENIZER_JSON} against the model that this one was trained from.",
-            name="special_tokens",
         )
         for token, reason, level in found
     ]
@@ -254,13 +277,12 @@ def _row_findings(checkpoint: Checkpoint) -> list[Finding]:
     special = special_ids(checkpoint.tokenizer)
     ordinary = [number for number in beyond if number not in special]
     return [
-        Finding(
+        IDS_BEYOND_ROWS.finding(
             "problem" if ordinary else "look",
             f"{len(beyond)} ids of the tokenizer, from {beyond[0]} on, have no row among {checkpoint.vocabulary_size} "
             f"input embeddings: {_tokens(checkpoint, beyond[:TOKENS_NAMED])}.",
             meaning="A text with such a token cannot be encoded: the call fails.",
             advice="The tokenizer is another model's, or tokens were added without resize_token_embeddings.",
-            name="ids_beyond_rows",
             value=float(len(beyond)),
         )
     ]

@@ -10,10 +10,17 @@ from pathlib import Path
 from embaudit.checkpoint.files import PICKLES, SAFETENSORS
 from embaudit.checkpoint.tensors import stored_tensors
 from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Rule
 
 # Smaller tensors may be equal by chance, and their checksums say little.
 MIN_BYTES = 4_096
 AGREES = 0.99
+TWO_WEIGHT_FILES = Rule(
+    "two_weight_files",
+    look_if="another file of weights holds other values in some tensors",
+    problem_if="in half of them",
+    reason="what is loaded depends on the library",
+)
 
 
 def two_weight_files(folder: Path) -> Iterator[Finding]:
@@ -31,14 +38,13 @@ def two_weight_files(folder: Path) -> Iterator[Finding]:
         return
     equal = sum(each in stored for each in compared)
     if equal < AGREES * len(compared):
-        yield Finding(
+        yield TWO_WEIGHT_FILES.finding(
             "problem" if equal < len(compared) / 2 else "look",
             f"{SAFETENSORS[0]} and {PICKLES[0]} hold other weights: {len(compared) - equal} of {len(compared)} "
             "tensors differ.",
             meaning="transformers reads the first; older versions and other libraries read the second and serve "
             "another model.",
             advice=f"Remove {PICKLES[0]}, or write it again from the loaded model.",
-            name="two_weight_files",
             value=(len(compared) - equal) / len(compared),
         )
 

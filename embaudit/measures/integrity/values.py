@@ -13,7 +13,9 @@ from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.mapped import was_read
 from embaudit.checkpoint.model import UNUSED_WEIGHTS
 from embaudit.declared.finding import Finding
-from embaudit.measures.integrity.rounding import Rounding, rounding_of
+from embaudit.declared.rule import Rule, number, percent
+from embaudit.measures.integrity.lattice import EVIDENCE, MOST
+from embaudit.measures.integrity.rounding import BLOCKS, CODES, GROUPS, MANTISSAS, Rounding, rounding_of
 from embaudit.words.sentences import first_of
 
 if TYPE_CHECKING:
@@ -34,6 +36,26 @@ ROUNDED_SHARE = 0.5
 # Bits at the end of a float32 that bfloat16 and float16 do not have.
 HALVES = {"bfloat16": 16, "float16": 13}
 SAMPLED = 1 << 16
+VALUE_RANGE = Rule(
+    "value_range",
+    problem_if=f"above {number(LARGEST)}, not finite, or {number(OUTLIER)} times what its siblings reach "
+    f"({number(OUTLIER_ALONE)} times where it has none); {percent(SUBNORMAL_SHARE)} below the smallest normal number",
+    reason="a flipped bit of an exponent, or bytes read as another dtype",
+)
+VALUE_OUTLIER = VALUE_RANGE.named("outlier")
+ROUNDED_WEIGHTS = Rule(
+    "rounded_weights",
+    look_if=f"{percent(ROUNDED_SHARE)} of the matrices, or matrices with {percent(ROUNDED_SHARE)} of the weights, hold "
+    f"what rounding leaves: all values of most groups (of {', '.join(map(str, GROUPS[:-1]))} or {GROUPS[-1]} "
+    f"neighbours, whole rows or columns, the whole tensor) lie on one lattice of at most {MOST + 1} levels, beyond "
+    f"chance by e^{number(EVIDENCE)} in each group. Of what is on none: {CODES} distinct values (NF4) or {MANTISSAS} "
+    f"distinct mantissas (FP8) in blocks of {BLOCKS[0]} and more",
+    reason="quantised, then saved as floating point; bits, groups and kind are named. None of the matrices of "
+    "all-MiniLM-L6-v2, as published or saved in bfloat16 or float16. What saving alone makes equal (a matrix close to "
+    "1 in bfloat16) counts for nothing. Not told apart: a zero point in the middle and a symmetric lattice. Not "
+    "found: groups whose columns were reordered before (GPTQ with `desc_act`), and in bfloat16 the bits of an 8-bit "
+    'offset for a whole tensor, of which only "8 bits" is said',
+)
 
 
 @dataclass(frozen=True)
@@ -82,11 +104,8 @@ def value_findings(checkpoint: Checkpoint, values: Sequence[Values]) -> list[Fin
     )
     largest = max(each.largest for each in values)
     return [
-        Finding(
-            "ok",
-            f"The largest absolute value in {len(values)} tensors is {largest:.3g}.{saved}",
-            name="value_range",
-            value=largest,
+        VALUE_RANGE.finding(
+            "ok", f"The largest absolute value in {len(values)} tensors is {largest:.3g}.{saved}", value=largest
         )
     ]
 
@@ -106,12 +125,11 @@ def _range_findings(values: Sequence[Values]) -> list[Finding]:
         else f"{first.subnormal:.0%} of the values of {_named(small)} are below the smallest normal number"
     )
     return [
-        Finding(
+        VALUE_RANGE.finding(
             "problem",
             f"{what}.",
             meaning="Trained weights are far from that: the file is damaged, or its bytes are read as another dtype.",
             advice="Download the weights again and compare their sha256 with the published one.",
-            name="value_range",
             value=first.largest if large else first.subnormal,
         )
     ]
@@ -137,7 +155,7 @@ def _outlier_findings(values: Sequence[Values]) -> list[Finding]:
     each, ordinary = found[0]
     where = f" at {list(each.place)}" if each.place else ""
     return [
-        Finding(
+        VALUE_OUTLIER.finding(
             "problem",
             f"{each.name} holds {each.largest:.3g}{where}, {each.largest / ordinary:.0f} times as much as "
             + ("the 99.99th percentile of its values and the largest of " if each.place else "values of ")
@@ -145,7 +163,6 @@ def _outlier_findings(values: Sequence[Values]) -> list[Finding]:
             + (f"; so do {len(found) - 1} more tensors." if len(found) > 1 else "."),
             meaning="One flipped bit of an exponent does this: a damaged disk, memory or download.",
             advice="Download the weights again and compare their sha256 with the published one.",
-            name="outlier",
             value=each.largest / ordinary,
         )
     ]
@@ -161,7 +178,7 @@ def _rounded_findings(values: Sequence[Values]) -> list[Finding]:
     fewest = min(kind.bits for kind, _ in kinds if kind is not None)
     described = "; ".join(f"{kind}, {count} of them" if len(kinds) > 1 else str(kind) for kind, count in kinds[:3])
     return [
-        Finding(
+        ROUNDED_WEIGHTS.finding(
             "look",
             f"{len(rounded)} of {len(matrices)} matrices have the values that rounding leaves: {described}"
             + (f"; {len(kinds) - 3} more kinds" if len(kinds) > 3 else "")
@@ -169,7 +186,6 @@ def _rounded_findings(values: Sequence[Values]) -> list[Finding]:
             meaning="The weights were quantised and stored as floats: the vectors are not those of the original, by "
             f"{'little' if fewest == 8 else 'more the smaller the model'}.",
             advice="Serve and audit the checkpoint that was quantised, or compare the two: embaudit compare.",
-            name="rounded_weights",
             value=len(rounded) / len(matrices),
         )
     ]

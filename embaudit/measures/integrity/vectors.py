@@ -8,15 +8,22 @@ from typing import TYPE_CHECKING
 from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.model import UNUSED_WEIGHTS
 from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Rule, percent
 from embaudit.measures.integrity.blocks import Block
 from embaudit.words.sentences import first_of
 
 if TYPE_CHECKING:
     import torch
 
-RULE = "reset_gains"
 # Of norms: from this share on, they were not left out of training on purpose.
 MOST = 0.5
+RULE = Rule(
+    "reset_gains",
+    look_if="gains of exactly 1 or biases of exactly 0 in norms that were trained otherwise, or whose neighbours "
+    "were; vectors of one value in a few layers",
+    problem_if=f"the gains of {percent(MOST)} of the norms",
+    reason="training moves both; norms without biases, or untouched as a whole, are innocent",
+)
 # Standard deviation of a vector that training has moved; biases of keys stay at 0, or nearly.
 MOVED = 1e-3
 
@@ -36,14 +43,13 @@ def vector_findings(checkpoint: Checkpoint, blocks: Sequence[Block]) -> list[Fin
         reset = [f"the gains of {len(gains)} are all exactly 1"] if gains else []
         reset += [f"the biases of {len(biases)} are all exactly 0"] if biases else []
         return [
-            Finding(
+            RULE.finding(
                 "problem" if len(gains) >= MOST * norms else "look",
                 f"Of {norms} norms, {' and '.join(reset)}, though these or most others were trained: "
                 f"{first_of([*gains, *biases])}.",
                 meaning="Training moves both gains and biases. They were lost, or set back when the model was loaded "
                 "and saved: names such as gamma that were not found do this.",
                 advice="Compare these tensors with those of the checkpoint that this one was made from.",
-                name=RULE,
                 value=(len(gains) + len(biases)) / (2 * norms),
             )
         ]
@@ -51,13 +57,12 @@ def vector_findings(checkpoint: Checkpoint, blocks: Sequence[Block]) -> list[Fin
     if not constant:
         return []
     return [
-        Finding(
+        RULE.finding(
             "look",
             f"{len(constant)} gains or biases hold one value throughout, though other layers' were trained: "
             f"{first_of(constant)}.",
             meaning="They are as a new model has them: lost, or set back when the model was loaded and saved.",
             advice="Compare these tensors with those of the checkpoint that this one was made from.",
-            name=RULE,
             value=float(len(constant)),
         )
     ]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.model import UNUSED_WEIGHTS
 from embaudit.declared.finding import Finding
-from embaudit.measures.integrity.blocks import Block, block_findings, read_blocks
+from embaudit.measures.integrity.blocks import UNTRAINED_MATRICES, Block, block_findings, read_blocks
 from embaudit.measures.integrity.heads import head_findings
 from embaudit.measures.integrity.layer_order import order_findings
 from embaudit.measures.integrity.noise import can_tell, look_at
@@ -61,12 +61,11 @@ def _outside_findings(checkpoint: Checkpoint, blocks: Sequence[Block]) -> list[F
         step = checkpoint.after_pooling[number]  # type: ignore[index]
         outside += [(f"The {module.kind} module in {module.path}", tensor) for _, tensor in step.named_parameters()]
     return [
-        Finding(
+        UNTRAINED_MATRICES.finding(
             "look",
             f"{name} holds random numbers: its tails, rows and spectrum are those of independent numbers.",
             meaning="It was not trained, or not loaded when the model was saved.",
             advice="Compare it with the checkpoint that this one was made from.",
-            name="untrained_matrices",
             value=1.0,
         )
         for name, tensor in outside

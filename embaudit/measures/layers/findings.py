@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from embaudit.declared.finding import Finding, Rows, interval, level_from, unless_ok
+from embaudit.declared.finding import Finding, Rows, interval
+from embaudit.declared.rule import Rule
 from embaudit.measures.layers.settings import LayerSettings
 
-# Mean cosine of a text's token states at pooling, self-pairs included. For unit vectors it is the squared length of
-# their mean: above this, the mean says little that a single token does not.
-ALIKE = 0.95
+TOKENS_ALIKE = Rule(
+    "tokens_alike",
+    "`pooled_stat.within_text_cosine`",
+    look=0.95,
+    reason="for unit vectors, the mean then keeps {look} of their squared length: it says little that a single token "
+    "does not",
+)
 
 
 def findings(rows: Rows, settings: LayerSettings) -> Iterator[Finding]:
@@ -21,21 +26,14 @@ def findings(rows: Rows, settings: LayerSettings) -> Iterator[Finding]:
     worst = max(pooled, key=lambda row: (row["within_text_cosine"], row["corpus"]))
     value = worst["within_text_cosine"]
     low, high = worst["within_text_cosine_low"], worst["within_text_cosine_high"]
-    level = level_from(value, look=ALIKE)
-    yield Finding(
-        level,
+    yield TOKENS_ALIKE.finding(
+        TOKENS_ALIKE.level(value),
         f"The token vectors that are pooled into a text's embedding have a mean cosine of {value:.2f}"
         f"{interval(low, high)} with each other ({worst['corpus']}"
         f"{_after_first(rows('layer_stat'), worst['corpus'])}).",
-        name="tokens_alike",
-        value=value,
-        low=low,
-        high=high,
-        **unless_ok(
-            level,
-            "All tokens of a text end up nearly alike: its embedding says little more than any one of them.",
-            "embaudit query layers",
-        ),
+        "All tokens of a text end up nearly alike: its embedding says little more than any one of them.",
+        "embaudit query layers",
+        *(value, low, high),
     )
 
 

@@ -5,18 +5,37 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from embaudit.declared.finding import Finding, Rows, interval, level_from, unless_ok
+from embaudit.declared.finding import Finding, Rows, interval
+from embaudit.declared.rule import Rule
 from embaudit.measures.length.settings import LengthSettings
 
-# Share of long pairs above the 95th percentile of short pairs; 0.05 if length had no effect. Five times that shows in
-# rankings; if it is most pairs, length decides before content does.
-ABOVE_LOOK, ABOVE_PROBLEM = 0.25, 0.75
-# Fifteen texts have about this many pairs: with fewer, a few similar texts make up a quarter of them.
+# With fewer, a few similar texts make up a quarter of them.
 MIN_PAIRS = 100
-# In mean cosine, between the shortest and the longest truncation of the same texts.
-RISE = 0.1
-# Share of irrelevant documents: in a collection of thousands, two percent fill the first pages of results.
-OUTRANKED = 0.02
+LONG_PAIRS = Rule(
+    "long_pairs",
+    "`length_summary.share_long_above`",
+    look=0.25,
+    problem=0.75,
+    is_share=True,
+    reason=f"5 % if length had no effect, and five times that shows in rankings; at {{problem}} length matters more "
+    f"than content. `not measured` below {MIN_PAIRS} pairs, which is what fifteen texts give",
+)
+RISE = Rule(
+    "length_rise",
+    "`length_rise.rise` of truncations",
+    look=0.1,
+    reason="the same texts are compared, so the content is equal",
+)
+RANKING = Rule(
+    "length_ranking",
+    "`length_ranking.difference` of documents as they are read",
+    look=0.02,
+    is_share=True,
+    look_if="from {look} either way, interval clear of 0",
+    reason="two more irrelevant documents in a hundred fill the first pages of a collection of thousands. The same "
+    "documents cut to one length are shown with it, because short documents may be about other things. Only with "
+    "`--corpus retrieval=…`, from ten queries",
+)
 
 
 def findings(rows: Rows, settings: LengthSettings) -> Iterator[Finding]:
@@ -28,11 +47,10 @@ def findings(rows: Rows, settings: LengthSettings) -> Iterator[Finding]:
     if known:
         yield _long_pairs(max(known, key=lambda row: (row["share_long_above"], row["corpus"])))
     else:
-        yield Finding(
+        yield LONG_PAIRS.finding(
             "not measured",
             "Whether long texts look alike is not known: the corpora have too few of them.",
             advice="Audit with a corpus of long texts: --corpus longdocs=FILE",
-            name="long_pairs",
         )
     rises = [row for row in rows("length_rise") if row["rise"] is not None]
     cut = [row for row in rises if row["condition"] == "truncation"]
@@ -46,18 +64,13 @@ def findings(rows: Rows, settings: LengthSettings) -> Iterator[Finding]:
 
 def _long_pairs(row: dict[str, Any]) -> Finding:
     share, labelled = row["share_long_above"], " with different labels" if row["is_labelled"] else ""
-    level = level_from(share, ABOVE_LOOK, ABOVE_PROBLEM)
-    return Finding(
-        level,
+    return LONG_PAIRS.finding(
+        LONG_PAIRS.level(share),
         f"{share:.0%} of {row['long_pairs']:,} pairs of long texts{labelled} in {row['corpus']} score higher than "
         "95% of such pairs of short texts (5% if length had no effect).",
-        name="long_pairs",
-        value=share,
-        **unless_ok(
-            level,
-            "Long texts look alike, and outrank shorter ones that are better answers.",
-            "embaudit query length-pairs",
-        ),
+        "Long texts look alike, and outrank shorter ones that are better answers.",
+        "embaudit query length-pairs",
+        share,
     )
 
 
@@ -70,42 +83,30 @@ def _rise(row: dict[str, Any], rises: list[dict[str, Any]]) -> Finding:
     averaging = ""
     if windows and windows[0] is not None:
         averaging = f" Encoded in separate windows and averaged, they rise {windows[0]:.1f} times as much."
-    level = level_from(row["rise"], look=RISE)
-    return Finding(
-        level,
+    return RISE.finding(
+        RISE.level(row["rise"]),
         f"The same texts in {row['corpus']} have a mean cosine of {row['first_cosine']:.2f} when cut to "
         f"{row['first_length']:.0f} tokens, and {row['last_cosine']:.2f} when cut to {row['last_length']:.0f} "
         f"({row['rise']:+.2f})."
         f"{averaging}",
-        name="length_rise",
-        value=row["rise"],
-        **unless_ok(
-            level,
-            "Similarities of long texts and of short texts are not on the same scale.",
-            "Set separate thresholds for short and long texts.",
-        ),
+        "Similarities of long texts and of short texts are not on the same scale.",
+        "Set separate thresholds for short and long texts.",
+        row["rise"],
     )
 
 
 def _ranking(row: dict[str, Any], cut: dict[str, dict[str, Any]]) -> Finding:
     is_real = row["low"] > 0 or row["high"] < 0
-    level = level_from(abs(row["difference"]) if is_real else 0.0, look=OUTRANKED)
     control = ""
     if other := cut.get(row["relevant"]):
         control = f" With all documents cut to {other['read']} tokens the difference is {other['difference']:+.1%}."
     favoured = "Short" if row["difference"] > 0 else "Long"
-    return Finding(
-        level,
+    return RANKING.finding(
+        RANKING.level(abs(row["difference"])) if is_real else "ok",
         f"{row['by_short']:.1%} of the short and {row['by_long']:.1%} of the long irrelevant documents in "
         f"{row['corpus']} outrank a {row['relevant']} document that answers the query "
         f"({row['difference']:+.1%}{interval(row['low'], row['high'], '+.1%')}).{control}",
-        name="length_ranking",
-        value=row["difference"],
-        low=row["low"],
-        high=row["high"],
-        **unless_ok(
-            level,
-            f"{favoured} documents come up for queries that they do not answer.",
-            "Index passages of about the same length.",
-        ),
+        f"{favoured} documents come up for queries that they do not answer.",
+        "Index passages of about the same length.",
+        *(row["difference"], row["low"], row["high"]),
     )

@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from embaudit.declared.finding import Finding, Level, Rows, unless_ok
+from embaudit.declared.finding import Finding, Rows
+from embaudit.declared.rule import Rule
 from embaudit.measures.meaning.settings import MeaningSettings
 
-# What guessing gets right; an interval that is wholly below it is a preference for the contrast.
-CHANCE = 0.5
-# Similarity of words is wrong in all of them: two clear contrasts of six are all that a healthy checkpoint of six
-# layers misses (all-MiniLM-L6-v2: roles 0, antonyms .26), one of three layers misses four (paraphrase-MiniLM-L3-v2).
+CONTRASTS = Rule(
+    "contrasts",
+    "`meaning.nearer` of close rewordings",
+    look=0.5,
+    worse="lower",
+    look_if="interval below {look} for any kind of contrast",
+    reason="{look} is chance: the contrast is then preferred. all-MiniLM-L6-v2 prefers exchanged roles (0 of 46 "
+    "right) and the opposite word (.26), paraphrase-MiniLM-L3-v2 also another tense and another number; TF-IDF is "
+    "wrong in every triple",
+)
 SAID = {
     "negation": "its denial",
     "number": "another number",
@@ -27,8 +34,7 @@ def findings(rows: Rows, settings: MeaningSettings) -> Iterator[Finding]:
     close = [row for row in rows("meaning") if row["rewording"] == "close"]
     if not close:
         return
-    missed = sorted((row for row in close if row["nearer_high"] < CHANCE), key=_by_share)
-    level: Level = "look" if missed else "ok"
+    missed = sorted((row for row in close if row["nearer_high"] < CONTRASTS.look), key=_by_share)
     worst = min(close, key=_by_share)
     others = [row for row in close if row not in missed]
     said = (
@@ -37,18 +43,12 @@ def findings(rows: Rows, settings: MeaningSettings) -> Iterator[Finding]:
         else "A close rewording of a sentence is no further from it than almost the same words that say something else"
     )
     rest = f" Better: {_named(others)}." if missed and others else ""
-    yield Finding(
-        level,
+    yield CONTRASTS.finding(
+        "look" if missed else "ok",
         f"{said} ({worst['triples']} English sentences; in brackets how often it is nearer, 50 % is chance).{rest}",
-        name="contrasts",
-        value=worst["nearer"],
-        low=worst["nearer_low"],
-        high=worst["nearer_high"],
-        **unless_ok(
-            level,
-            "What depends on such a difference (a cache of answers, deduplication, finding contradictions) goes wrong.",
-            "Check such pairs with a cross-encoder or a rule: embaudit query meaning",
-        ),
+        "What depends on such a difference (a cache of answers, deduplication, finding contradictions) goes wrong.",
+        "Check such pairs with a cross-encoder or a rule: embaudit query meaning",
+        *(worst[f"nearer{end}"] for end in ("", "_low", "_high")),
     )
 
 

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from embaudit.declared.finding import Finding, Rows, interval, level_from, unless_ok
+from embaudit.declared.finding import Finding, Rows, interval
+from embaudit.declared.rule import Rule, number
 from embaudit.measures.impact.findings import scored_on
 from embaudit.measures.mitigation.page import WORDS
 from embaudit.measures.mitigation.settings import NONE, MitigationSettings
 from embaudit.remedies.mitigation.rows import WAYS
 
-# A remedy that costs more than this on clean texts is ruled out: two points, as for the impact of tokens.
+# What severe tokens take, and the most that a remedy may cost on clean texts: two points, as for the impact of tokens.
 PRICE = 0.02
+REMEDY = Rule(
+    "remedy_{task}",
+    "`mitigation.poisoned_change` of the remedy that recovers most, on retrieval or, without a collection, the first "
+    "task; 0 if none does, or if severe tokens do not lower the score",
+    look=PRICE,
+    look_if="severe tokens take {look} or more, whether a remedy helps or not",
+    reason=f"only remedies whose interval is above 0 and that cost clean texts no more than {number(PRICE)}: two "
+    "points, as for the impact",
+)
 
 
 def findings(rows: Rows, settings: MitigationSettings) -> Iterator[Finding]:
@@ -28,41 +38,33 @@ def findings(rows: Rows, settings: MitigationSettings) -> Iterator[Finding]:
     task = scored_on(untreated, untreated["texts"] - untreated["items"], rows)
     lost = untreated["clean"] - untreated["poisoned"]
     if round(lost, 3) <= 0:
-        yield Finding(
-            "ok",
-            f"Severe tokens in all texts do not lower {task} ({untreated['clean']:.3f}).",
-            name=f"remedy_{metric}",
-            value=0.0,
-        )
+        unharmed = f"Severe tokens in all texts do not lower {task} ({untreated['clean']:.3f})."
+        yield REMEDY.finding("ok", unharmed, value=0.0, task=metric)
         return
     begins = f"Severe tokens in all texts take {lost:.3f} off {task} ({untreated['clean']:.3f})"
     helping = [row for row in affordable if (row["poisoned_change_low"] or 0) > 0]
-    level = level_from(lost, PRICE)
+    level = REMEDY.level(lost)
     if not helping:
-        yield Finding(
+        yield REMEDY.finding(
             level,
             f"{begins}; "
             + (f"of {len(tried)} remedies tried none measurably" if tried else "no remedy could be tried that")
             + " restores any of it.",
-            name=f"remedy_{metric}",
-            value=0.0,
-            **unless_ok(level, "Keep such tokens out of texts.", "embaudit screen FILE"),
+            "Keep such tokens out of texts.",
+            "embaudit screen FILE",
+            0.0,
+            task=metric,
         )
         return
     best = max(helping, key=lambda row: (row["poisoned_change"], row["remedy"]))
     low, high, remedy = best["poisoned_change_low"], best["poisoned_change_high"], best["remedy"]
     how = f"mitigate CHECKPOINT --tokens severe.json --how {remedy} --out DIR"
-    yield Finding(
+    yield REMEDY.finding(
         level,
         f"{begins}; {WORDS[remedy]} restores {best['poisoned_change']:+.3f}{interval(low, high, '+.3f')}, and changes "
         f"the score on clean texts by {best['clean_change']:+.3f}.",
-        name=f"remedy_{metric}",
-        value=best["poisoned_change"],
-        low=low,
-        high=high,
-        **unless_ok(
-            level,
-            "Most of this loss is avoidable.",
-            f"embaudit {how if remedy in WAYS else 'filter CHECKPOINT --out severe.json'}",
-        ),
+        "Most of this loss is avoidable.",
+        f"embaudit {how if remedy in WAYS else 'filter CHECKPOINT --out severe.json'}",
+        *(best["poisoned_change"], low, high),
+        task=metric,
     )

@@ -5,13 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from embaudit.declared.finding import Finding, Level, Rows, interval, unless_ok
+from embaudit.declared.finding import Finding, Level, Rows, interval
+from embaudit.declared.rule import Rule
 from embaudit.measures.occurrence.settings import OccurrenceSettings
 
-# One text in a hundred: then it is no exception for a query to have one among its first ten results.
-COMMON = 0.01
-# A smaller change of a cosine hardly ever changes the order of two texts.
-MOVES = 0.01
+SEVERE_TEXTS = Rule(
+    "severe_texts",
+    "`occurrence_corpus.severe_share`",
+    look=0.01,
+    is_share=True,
+    reason="one text in a hundred: a query with such a text among its first results is then nothing unusual",
+)
+REMOVAL = Rule(
+    "removal",
+    "`occurrence_corpus.excess`",
+    look=0.01,
+    look_if="interval above 0, from {look}",
+    reason="a smaller move in the cosine hardly changes the order of two texts. `not measured` on a single text",
+)
+DENSE_TEXTS = Rule(
+    "dense_texts",
+    "`occurrence_corpus.dense_texts`",
+    look_if="any",
+    reason="what `embaudit screen` would flag if the rest of the corpus served as the ordinary text; no finding if "
+    "there are none",
+)
 
 
 def findings(rows: Rows, settings: OccurrenceSettings) -> Iterator[Finding]:
@@ -30,52 +48,38 @@ def findings(rows: Rows, settings: OccurrenceSettings) -> Iterator[Finding]:
 
 def _frequency(row: dict[str, Any]) -> Finding:
     share, low, high = (row[f"severe_share{end}"] for end in ("", "_low", "_high"))
-    level: Level = "look" if share >= COMMON else "ok"
-    return Finding(
-        level,
+    return SEVERE_TEXTS.finding(
+        SEVERE_TEXTS.level(share),
         f"{row['met']:,} of {row['listed']:,} severe tokens occur in {row['corpus']}: {row['severe_texts']:,} of "
         f"{row['texts']:,} texts contain one ({share:.2%}{interval(low, high, '.2%')}).",
-        name="severe_texts",
-        value=share,
-        low=low,
-        high=high,
-        **unless_ok(
-            level,
-            "They occur in ordinary texts of this kind, not only in broken ones.",
-            "embaudit query occurrence",
-        ),
+        "They occur in ordinary texts of this kind, not only in broken ones.",
+        "embaudit query occurrence",
+        *(share, low, high),
     )
 
 
 def _removal(row: dict[str, Any]) -> Finding:
     excess, low, high = (row[f"excess{end}"] for end in ("", "_low", "_high"))
-    level: Level = "not measured" if low is None else "look" if low > 0 and excess >= MOVES else "ok"
-    return Finding(
+    level: Level = "not measured" if low is None else REMOVAL.level(excess) if low > 0 else "ok"
+    return REMOVAL.finding(
         level,
         f"Removing severe tokens from {row['removal_texts']:,} texts in {row['corpus']} that contain them moves a "
         f"cosine by {row['moved']:.3f} on average, {excess:+.3f}{interval(low, high, '+.3f')} compared with removing "
         "as many other tokens.",
-        name="removal",
-        value=excess,
-        low=low,
-        high=high,
-        **unless_ok(
-            level,
-            "One text says nothing about others." if low is None else "Without them, these texts would rank elsewhere.",
-            "Audit with more such texts: --corpus NAME=FILE"
-            if low is None
-            else "embaudit filter CHECKPOINT --out severe.json",
-        ),
+        "One text says nothing about others." if low is None else "Without them, these texts would rank elsewhere.",
+        "Audit with more such texts: --corpus NAME=FILE"
+        if low is None
+        else "embaudit filter CHECKPOINT --out severe.json",
+        *(excess, low, high),
     )
 
 
 def _dense(row: dict[str, Any]) -> Finding:
     texts = f"{row['dense_texts']:,} of {row['texts']:,} texts"
-    return Finding(
+    return DENSE_TEXTS.finding(
         "look",
         f"In {texts} in {row['corpus']}, severe tokens are far denser than in the rest.",
         "Such texts are broken, poisoned, or in a script that the model barely knows.",
         "embaudit screen FILE --audit CHECKPOINT",
-        name="dense_texts",
-        value=float(row["dense_texts"]),
+        float(row["dense_texts"]),
     )

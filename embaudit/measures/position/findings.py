@@ -5,15 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from embaudit.declared.finding import Finding, Level, Rows, interval, level_from, unless_ok
+from embaudit.declared.finding import Finding, Level, Rows, interval
+from embaudit.declared.rule import Rule, number
 from embaudit.measures.position.settings import DEPTHS, START, PositionSettings
 
 # Two passages in the wrong place then count as much as one in the right place. On the embedded sample, the least at any
 # depth is .59 of the start for all-MiniLM-L6-v2 (.56 to .61 with other numbers of queries), .46 for the end of the 126
 # tokens that paraphrase-MiniLM-L3-v2 reads (.40 to .46).
 HALF = 0.5
-# As for the texts that ``socm`` reads: what is cut off is in no vector.
-CUT = 0.05
+EVIDENCE = Rule(
+    "evidence",
+    "`position.gain` and `position.change` of the weakest depth",
+    look_if=f"below {number(HALF)} of the gain at the start (or that at the start below {number(HALF)} of another), "
+    "interval of the change clear of 0",
+    reason="two passages in the wrong place then count as much as one in the right place. On the sample the least is "
+    ".59 for all-MiniLM-L6-v2 and .46 for paraphrase-MiniLM-L3-v2. `not measured` below ten pairs of queries, or if "
+    "evidence gains nothing anywhere",
+)
+BEYOND = Rule(
+    "beyond",
+    "`position_summary.truncated` / `documents`",
+    look=0.05,
+    is_share=True,
+    reason="as for `socm.cut_texts`; not a problem by itself, since documents can be cut into pieces",
+)
 PIECES = "Cut documents into pieces before encoding: embaudit audit CHECKPOINT --measures chunks"
 
 
@@ -29,13 +44,12 @@ def _evidence(read: list[dict[str, Any]]) -> Finding:
     start = next(row for row in read if row["depth"] == START)
     others = [row for row in read if row is not start]
     if start["gain_low"] is None or all((row["gain_low"] or 0) <= 0 for row in read):
-        return Finding(
+        return EVIDENCE.finding(
             "not measured",
             f"Whether evidence counts less further back is not known: moved in {start['queries']} queries, it gains "
             f"{start['gain']:+.3f}{interval(start['gain_low'], start['gain_high'], '+.3f')} at the start.",
             "Either there are too few queries, or documents of this length are not found by what they say.",
             "Audit with a collection of at least 50 judged queries: --corpus retrieval=FOLDER",
-            name="evidence",
         )
     # Most models prefer the start; a decoder that pools its last token may prefer the end.
     behind = min(others, key=lambda row: row["gain"])
@@ -45,33 +59,26 @@ def _evidence(read: list[dict[str, Any]]) -> Finding:
     level: Level = "look" if is_weaker or is_stronger else "ok"
     shown = behind if is_weaker or not is_stronger else ahead
     kept = f", {shown['kept']:.0%} of that," if shown["kept"] is not None else ""
-    return Finding(
+    return EVIDENCE.finding(
         level,
         f"Evidence at the start of a document gains {start['gain']:.3f}, and {shown['gain']:.3f}{kept} after "
         f"{shown['tokens_before']:,.0f} tokens "
         f"({shown['change']:+.3f}{interval(shown['change_low'], shown['change_high'], '+.3f')}).",
-        name="evidence",
-        value=shown["change"],
-        low=shown["change_low"],
-        high=shown["change_high"],
-        **unless_ok(
-            level,
-            f"What a document says {'late' if shown is behind else 'early'} counts less than half as much as what it "
-            f"says {'early' if shown is behind else 'late'}: of two documents with the same passage, the one that "
-            f"{'begins' if shown is behind else 'ends'} with it is found first.",
-            PIECES,
-        ),
+        f"What a document says {'late' if shown is behind else 'early'} counts less than half as much as what it "
+        f"says {'early' if shown is behind else 'late'}: of two documents with the same passage, the one that "
+        f"{'begins' if shown is behind else 'ends'} with it is found first.",
+        PIECES,
+        *(shown[f"change{end}"] for end in ("", "_low", "_high")),
     )
 
 
 def _beyond(summary: dict[str, Any]) -> Finding:
     share = summary["truncated"] / summary["documents"]
-    level = level_from(share, look=CUT)
-    return Finding(
-        level,
+    return BEYOND.finding(
+        BEYOND.level(share),
         f"Of a document, {summary['length_limit']:,} tokens are read; {share:.0%} of the {summary['documents']:,} "
         f"documents in {summary['data_set']} are longer.",
-        name="beyond",
-        value=share,
-        **unless_ok(level, "What is not read is in no vector: no query finds it.", PIECES),
+        "What is not read is in no vector: no query finds it.",
+        PIECES,
+        share,
     )

@@ -17,11 +17,11 @@ import numpy as np
 
 from embaudit.corpora.downstream.task import unit_rows
 from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Rule, number
 from embaudit.measures.quality.material import MORE_PAIRS, SAMPLE
 from embaudit.measures.quality.measured import MeasuredPairs
 from embaudit.words.estimate import shown
 
-RULE = "collapsed"
 # On the sample, the packaged checkpoint has 126 directions and a separation of 2.5, and 112 and 2.2 with the wrong
 # pooling; copies of it with random layers have 30 to 53 and 1.2. Other data may be about one thing only.
 PROBLEM, LOOK = (60.0, 1.4), (60.0, 1.8)
@@ -31,6 +31,16 @@ HIGH_COSINE = 0.5
 SENTENCES = 1_200
 # Below this, neither mean nor spread can be trusted.
 MIN_PAIRS = 10
+RULE = Rule(
+    "collapsed",
+    "participation ratio of the sentences' vectors, and d′ of matching against unrelated pairs",
+    look_if=f"unrelated pairs have a mean cosine of {number(HIGH_COSINE)} or more; on the sample, below {LOOK[0]:g} "
+    f"and {number(LOOK[1])}",
+    problem_if=f"both low: below {PROBLEM[0]:g} and {number(PROBLEM[1])} on the sample, {PROBLEM_ELSEWHERE[0]:g} and "
+    f"{number(PROBLEM_ELSEWHERE[1])} elsewhere",
+    reason="the mean cosine alone says nothing (healthy checkpoints have .75), and texts about one thing have few "
+    "directions",
+)
 
 
 @dataclass(frozen=True)
@@ -92,7 +102,7 @@ def collapse_findings(measured: MeasuredPairs, found: Collapse | None) -> list[F
     """``problem`` only if texts differ in few directions and matching pairs hardly stand out."""
     if found is None:
         sentence = f"Whether texts collapse into one place was not measured: {measured.name} are too few to tell."
-        return [Finding("not measured", sentence, advice=MORE_PAIRS, name=RULE)]
+        return [RULE.finding("not measured", sentence, advice=MORE_PAIRS)]
     figures = (
         f"sentences differ in about {found.directions:.0f} directions, and matching pairs (mean cosine "
         f"{shown(found.matching)}) are {found.separation:.1f} standard deviations above unrelated ones (mean cosine "
@@ -101,36 +111,33 @@ def collapse_findings(measured: MeasuredPairs, found: Collapse | None) -> list[F
     is_sample = measured.pairs.name == SAMPLE
     if found.is_below(PROBLEM if is_sample else PROBLEM_ELSEWHERE):
         return [
-            Finding(
+            RULE.finding(
                 "problem",
                 f"Its vectors hardly tell texts apart: {figures}.",
                 "They differ in few directions and matching ones hardly stand out: a search returns almost anything.",
                 "Training diverged or the weights were not loaded: check the loss of its last steps and the load.",
-                RULE,
                 found.separation,
             )
         ]
     if is_sample and found.is_below(LOOK):
         return [
-            Finding(
+            RULE.finding(
                 "look",
                 f"The vectors of different texts are close to each other: {figures}.",
                 "A search returns many texts that do not match among those that do.",
                 "Compare with the checkpoint that it was trained from.",
-                RULE,
                 found.separation,
             )
         ]
     if found.unrelated >= HIGH_COSINE:
         return [
-            Finding(
+            RULE.finding(
                 "look",
                 f"Unrelated texts have a high cosine, but the vectors have not collapsed: {figures}.",
                 "A high cosine alone changes no order of results: the scores say whether it is right. A threshold from "
                 "another checkpoint is affected.",
                 "Take thresholds from the scale of this checkpoint's scores (score_scale).",
-                RULE,
                 found.separation,
             )
         ]
-    return [Finding("ok", f"Texts have not collapsed: {figures}.", name=RULE, value=found.separation)]
+    return [RULE.finding("ok", f"Texts have not collapsed: {figures}.", value=found.separation)]

@@ -14,17 +14,33 @@ import numpy as np
 from scipy.special import ndtri
 
 from embaudit.declared.finding import Finding, Level
+from embaudit.declared.rule import Rule, number
 from embaudit.measures.quality.alternatives import Alternative
 from embaudit.measures.quality.material import MORE
 from embaudit.measures.quality.scores import ResampledScore
 from embaudit.words.estimate import Estimate, shown, with_interval
 
-RULE = "as_declared"
 LEVEL = 0.05
 # What an alternative must gain on average, and on each data set.
 WIN, SMALLEST = 0.03, 0.01
 # Differences between poolings are of this size; without the power to see it, nothing can be said.
 POWERLESS = 0.1
+BETTER = Rule(
+    "better_{group}",
+    "gain of another reading (pooling, similarity, dimensions, case, special tokens, prompts, length) over the "
+    "declared one",
+    look=WIN,
+    look_if="at least {look} on average or on one data set, interval above 0 after Holm's correction",
+    problem_if=f"the same on average, and a clear gain of at least {number(SMALLEST)} on each of at least two data "
+    "sets",
+    reason="neighbours are close: being almost as good is no evidence. Names the likely file",
+)
+RULE = Rule(
+    "as_declared",
+    "the same, if none wins",
+    reason=f"`ok`: says which difference would have been found; `not measured` if only one above {number(POWERLESS)}, "
+    "if the tokenizer is broken, or if no reading is better than the words",
+)
 
 
 @dataclass(frozen=True)
@@ -122,13 +138,13 @@ def counterfactual_findings(alternatives: Sequence[Alternative]) -> list[Finding
 def not_after_tokenizer() -> list[Finding]:
     """With other ids than in training, every comparison misleads."""
     sentence = "Other poolings, prompts, cases and limits were not compared, because the tokenizer is broken."
-    return [Finding("not measured", sentence, "With wrong ids, every reading is wrong.", "Repair it first.", RULE)]
+    return [RULE.finding("not measured", sentence, "With wrong ids, every reading is wrong.", "Repair it first.")]
 
 
 def not_without_a_network() -> list[Finding]:
     """With weights that find nothing in a text, which reading comes out best is chance."""
     sentence = "Other poolings, prompts, cases and limits were not compared: none makes the network better than words."
-    return [Finding("not measured", sentence, advice="Mend the weights first.", name=RULE)]
+    return [RULE.finding("not measured", sentence, advice="Mend the weights first.")]
 
 
 def _order(tested: Tested) -> tuple[bool, float]:
@@ -140,7 +156,7 @@ def _of_winner(tested: Tested) -> Finding:
     by_data = ", ".join(f"{with_interval(gain.estimate(), signed=True)} on {name}" for name, gain in one.gains.items())
     by = f"by {by_data}" if len(one.gains) == 1 else f"by {with_interval(tested.mean)} on average ({by_data})"
     name = one.name[0].upper() + one.name[1:]
-    return Finding(
+    return BETTER.finding(
         tested.level,
         f"{name} beats the declared {one.declared} {by}: {'probably' if is_clear else 'possibly'} {one.file}.",
         "A checkpoint does best when it is read as it was trained. Read otherwise, it loses what this shows."
@@ -148,8 +164,8 @@ def _of_winner(tested: Tested) -> Finding:
         else "It may be read otherwise than it was trained, or these texts prefer another reading by their nature.",
         f"Compare {one.file} with what it was trained with"
         + ("." if is_clear else ", or check it on your own pairs and queries."),
-        f"better_{one.group}",
         *(tested.mean.value, tested.mean.low, tested.mean.high),
+        group=one.group,
     )
 
 
@@ -163,17 +179,15 @@ def _none_wins(tested: Sequence[Tested]) -> Finding:
             powers[name] = float(np.median(known))
     within = ", ".join(f"{shown(size)} on {name}" for name, size in powers.items())
     if not powers or min(powers.values()) > POWERLESS:
-        return Finding(
+        return RULE.finding(
             "not measured",
             "Whether another pooling, similarity, case, prompt or limit would do better could not be told: with so few "
             f"pairs and queries, {f'only a difference of {within}' if within else 'no difference'} would be found.",
             advice=MORE,
-            name=RULE,
         )
     names = ", ".join(one.alternative.name for one in tested)
-    return Finding(
+    return RULE.finding(
         "ok",
         f"No other reading is clearly better than the declared one ({names}). A difference of {within} would have been "
         "found in four of five cases.",
-        name=RULE,
     )

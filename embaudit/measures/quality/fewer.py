@@ -14,9 +14,9 @@ from typing import Any
 from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.size import multiplied
 from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Rule, number, percent
 from embaudit.measures.quality.material import SAMPLE, Material
 
-RULE = "fewer_texts"
 # Of reading the sample, two for each parameter and token. BERT base takes .8e13, BERT large 2.9e13, a decoder of .49
 # billion 3.4e13; two cores do 1.2e13 in one or two minutes.
 OPERATIONS = 1.2e13
@@ -25,6 +25,15 @@ OPERATIONS = 1.2e13
 LEAST = 0.25
 # The probability with which a fault of the size that is named would have touched one of the texts.
 CERTAINTY = 0.95
+RULE = Rule(
+    "fewer_texts",
+    "the parameters that a token is multiplied with × the sample's tokens",
+    reason=f"always `ok`: `check` reads a part of the sample above {number(OPERATIONS)} operations (2 × parameters × "
+    f"tokens; BERT base takes .8e13, BERT large 2.9e13), at least {percent(LEAST)} of it. It says the share s of texts "
+    f"with (1 − s)ⁿ = {number(round(1 - CERTAINTY, 9))}: a fault that touches fewer may have touched none of the n "
+    "that were read. `collapsed` is compared with the directions that the whole sample would have (1/R − 1/n is the "
+    "same for any n)",
+)
 
 
 @dataclass(frozen=True)
@@ -58,7 +67,7 @@ class Fewer:
         counts = [f"{read} of {whole} {what}" for what, read, whole in sizes if read < whole]
         wider = max(sqrt(whole / read) for _, read, whole in sizes[:2] if read)
         return [
-            Finding(
+            RULE.finding(
                 "ok",
                 f"Because of its size ({self.parameters / 1e6:,.0f} million parameters a token), it read "
                 f"{', '.join(counts)} of the embedded sample. A fault that touches less than "
@@ -66,7 +75,6 @@ class Fewer:
                 f"up to {wider:.1f} times as wide.",
                 "",
                 "To read more, give your own texts, all of which are read: --pairs FILE, --data FOLDER.",
-                RULE,
                 self.unseen,
             )
         ]

@@ -10,6 +10,7 @@ import numpy as np
 
 from embaudit.checkpoint import TextKind
 from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Rule
 from embaudit.measures.quality.material import Collection
 from embaudit.measures.quality.measured import MeasuredCollection
 from embaudit.measures.quality.passes import SERVED, Pass
@@ -17,9 +18,14 @@ from embaudit.measures.quality.scores import FOUND, CollectionScorer, ResampledS
 from embaudit.statistics.intervals import exact_share
 from embaudit.words.shown import cut, quoted
 
-RULE = "golden"
 NAMED, LONGEST = 3, 60
 WHERE_LOST = "embaudit why STORE FUNCTION --golden FILE says of each where it is lost."
+RULE = Rule(
+    "golden",
+    "golden queries whose answer is among the first ten",
+    look_if="an answer is lost",
+    reason="every one of them was chosen by somebody: those that are lost are named",
+)
 # (n, D) vectors of texts in a role; NaN where there is none.
 Encode = Callable[[Sequence[str], TextKind], np.ndarray]
 
@@ -48,14 +54,13 @@ class MeasuredGolden(MeasuredCollection):
         found = self.items - len(lost)
         low, high = exact_share(found, self.items)
         named = [f"{_short(self.collection.queries[query])} ({int(ranks[query]):,})" for query in lost]
-        return Finding(
+        return RULE.finding(
             "look" if lost else "ok",
             f"It finds {found:,} of {self.items:,} golden queries' answers of {self.collection.name} among the first "
             f"ten of {len(self.collection.documents):,} documents ({found / self.items:.0%} [{low:.0%}, {high:.0%}])"
             + (f"; not those of {_listed(named)}." if lost else "."),
             "By its vectors alone: an index may lose more.",
             WHERE_LOST if lost else "",
-            RULE,
             found / self.items,
             low,
             high,
@@ -143,7 +148,7 @@ class GoldenChanges:
             **{what: [vars(one) for one in found] for what, found in named.items()},
         }
 
-    def finding(self, name: str = RULE) -> Finding:
+    def finding(self, rule: Rule = RULE) -> Finding:
         """What is lost and won, with the first of them by name."""
         queries, found = len(self.ranks), sum(one.new <= FOUND for one in self.ranks)
         before = sum(one.old <= FOUND for one in self.ranks)
@@ -153,7 +158,7 @@ class GoldenChanges:
             for some in (self.lost, self.won)
         )
         old, new = self.names
-        return Finding(
+        return rule.finding(
             "look" if self.lost else "ok",
             f"{new} finds {found:,} of {queries:,} golden queries' answers of {self.name} among the first "
             f"ten ({found / queries:.0%} [{low:.0%}, {high:.0%}]), {old} {before:,}"
@@ -161,7 +166,6 @@ class GoldenChanges:
             + (f"; it wins {len(self.won):,}: {won}" if won else ""),
             "Each of them searches with its own vectors, among the texts that were given.",
             WHERE_LOST if self.lost else "",
-            name,
             found / queries,
             low,
             high,

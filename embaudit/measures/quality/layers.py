@@ -6,13 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from embaudit.declared.finding import Finding, Level
+from embaudit.declared.rule import Rule
 from embaudit.measures.quality.measured import Measured
 from embaudit.measures.quality.scores import ResampledScore
 from embaudit.words.estimate import Estimate, shown, with_interval
 
-RULE = "lost_in_layer"
-# Healthy checkpoints lose up to .03 in their last layers.
-LOOK, PROBLEM = 0.03, 0.1
+RULE = Rule(
+    "lost_in_layer",
+    "the same scores if the network stopped after each layer",
+    look=0.03,
+    problem=0.1,
+    look_if="the last is more than {look} below an earlier one, interval below 0",
+    problem_if="more than {problem}",
+    reason="healthy last layers lose up to .03; a dip that the end makes up for counts for nothing. `not measured` if "
+    "the model does not return its states",
+)
 
 
 @dataclass(frozen=True)
@@ -45,7 +53,7 @@ class Layers:
         lost = self.lost
         if lost.value is None or lost.high is None or lost.high >= 0:
             return "ok"
-        return "problem" if -lost.value > PROBLEM else "look" if -lost.value > LOOK else "ok"
+        return "problem" if -lost.value > RULE.problem else "look" if -lost.value > RULE.look else "ok"
 
 
 def measure_layers(measured: Measured) -> Layers | None:
@@ -58,7 +66,7 @@ def layer_findings(measured: Sequence[Layers]) -> list[Finding]:
     """The data set that loses most; one is enough, since both orders come from the same layers."""
     if not measured:
         sentence = "What each layer adds was not measured: the model does not return the states between its layers."
-        return [Finding("not measured", sentence, name=RULE)]
+        return [RULE.finding("not measured", sentence)]
     worst = min(measured, key=lambda one: (one.level == "ok", one.lost.value or 0.0))
     lost, last = worst.lost, len(worst.scores) - 1
     numbers = lost.value, lost.low, lost.high
@@ -68,7 +76,7 @@ def layer_findings(measured: Sequence[Layers]) -> list[Finding]:
             f"No layer loses what those before it found: if the network stopped after its embeddings and each of its "
             f"{last} layers, {worst.metric} on {worst.name} would be {path}."
         )
-        return [Finding("ok", sentence, "", "", RULE, *numbers)]
+        return [RULE.finding("ok", sentence, "", "", *numbers)]
     at, best = worst.worst_step, worst.best
     step = worst.scores[at].minus(worst.scores[at - 1]).estimate()
     sentence = (
@@ -82,4 +90,4 @@ def layer_findings(measured: Sequence[Layers]) -> list[Finding]:
         "trained with the others, was not loaded, or stands in another place."
     )
     advice = f"Compare the tensors of layer {at} (number {at - 1} in the file) with those of the run that trained it."
-    return [Finding(worst.level, sentence, meaning, advice, RULE, *numbers)]
+    return [RULE.finding(worst.level, sentence, meaning, advice, *numbers)]

@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from embaudit.checkpoint import Checkpoint, Encoder
-from embaudit.declared.finding import Finding, guarded
+from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Rule, guarded
 from embaudit.embedders.checkpoint import declared_similarity
 from embaudit.measures.quality.alternatives import Alternative, from_one_pass
 from embaudit.measures.quality.baselines import collection_baselines
@@ -43,7 +44,9 @@ from embaudit.measures.quality.words import RULE as WORDS
 from embaudit.measures.quality.words import beats_words, words_findings
 
 # Why nothing can be said, where the texts themselves could not be encoded or scored.
-SCORED = "scored"
+SCORED = Rule(
+    "scored", "what was given", reason="`not measured`: which data are missing, cannot be used, or cannot be encoded"
+)
 Figures = dict[str, Any]
 
 
@@ -82,28 +85,28 @@ def quality_findings(encoder: Encoder, material: Material, *, tokenizer_is_broke
     figures = no_figures()
     if measured:
         figures["data"] = [scores_of(one) for one in measured]
-        words = guarded(WORDS, lambda: words_findings(measured))
+        words = guarded(WORDS.name, lambda: words_findings(measured))
         finds_nothing = any(finding.level == "problem" for finding in words)
         findings += words
-        findings += guarded(LOST_IN_LAYER, lambda: _layers(measured, figures))
+        findings += guarded(LOST_IN_LAYER.name, lambda: _layers(measured, figures))
         pairs = [one for one in measured if isinstance(one, MeasuredPairs)]
         for one in pairs:
-            findings += guarded(COLLAPSED, lambda one=one: findings_of_collapse(one, figures))  # type: ignore[misc]
+            findings += guarded(COLLAPSED.name, lambda one=one: findings_of_collapse(one, figures))  # type: ignore[misc]
         findings += guarded(
-            AS_DECLARED,
+            AS_DECLARED.name,
             lambda: (
                 not_after_tokenizer()
                 if tokenizer_is_broken
                 else _alternatives(encoder.checkpoint, measured, figures, finds_nothing=finds_nothing)
             ),
         )
-        findings += guarded(LENGTHS, lambda: length_findings([], measured, Declared.by(checkpoint), figures))
+        findings += guarded(LENGTHS.name, lambda: length_findings([], measured, Declared.by(checkpoint), figures))
         limit = encoder.checkpoint.reading("document").max_length
         for judged in (one for one in measured if isinstance(one, MeasuredCollection)):
             name, ids = judged.collection.name, judged.document_ids
-            findings += guarded(CUT_TEXTS, lambda name=name, ids=ids: limit_findings(name, ids, limit))  # type: ignore[misc]
+            findings += guarded(CUT_TEXTS.name, lambda name=name, ids=ids: limit_findings(name, ids, limit))  # type: ignore[misc]
         for one in pairs:
-            findings += guarded(SCORE_SCALE, lambda one=one: findings_of_scale(one, figures))  # type: ignore[misc]
+            findings += guarded(SCORE_SCALE.name, lambda one=one: findings_of_scale(one, figures))  # type: ignore[misc]
     similarity = declared_similarity(checkpoint)
     golden, said = measure_all_golden(
         material,
@@ -125,13 +128,13 @@ def no_figures() -> Figures:
 
 def missing_findings(material: Material) -> list[Finding]:
     """What cannot be measured for lack of texts."""
-    findings = [Finding("not measured", f"Not measured: {reason}", "", MEND, SCORED) for reason in material.missing]
+    findings = [SCORED.finding("not measured", f"Not measured: {reason}", "", MEND) for reason in material.missing]
     if not material.pairs:
         advice = "Give scored pairs: --corpus sts=FILE, with sentence1, sentence2 and score."
-        findings.append(Finding("not measured", "There are no scored pairs: no ρ, no scale.", "", advice, SCORED))
+        findings.append(SCORED.finding("not measured", "There are no scored pairs: no ρ, no scale.", "", advice))
     if not material.collections:
         advice = "Give a judged collection: --corpus retrieval=FOLDER."
-        findings.append(Finding("not measured", "There are no judged queries: no nDCG@10.", "", advice, SCORED))
+        findings.append(SCORED.finding("not measured", "There are no judged queries: no nDCG@10.", "", advice))
     return findings
 
 
@@ -149,10 +152,10 @@ def measure_all(
         return []
 
     for pairs in material.pairs:
-        failed += guarded(SCORED, lambda pairs=pairs: measure(lambda: of_pairs(pairs)))  # type: ignore[misc]
+        failed += guarded(SCORED.name, lambda pairs=pairs: measure(lambda: of_pairs(pairs)))  # type: ignore[misc]
     for judged in material.collections:
         failed += guarded(
-            SCORED,
+            SCORED.name,
             lambda judged=judged: measure(lambda: of_collection(judged)),  # type: ignore[misc]
         )
     return measured, failed
@@ -169,7 +172,7 @@ def measure_all_golden(
         figures["data"].append(scores_of(measured[-1]) | {"ranks": measured[-1].as_json()})
         return [measured[-1].finding()]
 
-    findings = [guarded(GOLDEN, lambda some=some: one_of(some)) for some in material.golden]  # type: ignore[misc]
+    findings = [guarded(GOLDEN.name, lambda some=some: one_of(some)) for some in material.golden]  # type: ignore[misc]
     return tuple(measured), [finding for some in findings for finding in some]
 
 

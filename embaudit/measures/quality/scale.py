@@ -7,15 +7,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Rule, percent
 from embaudit.measures.quality.material import MORE_PAIRS
 from embaudit.measures.quality.measured import MeasuredPairs
 from embaudit.statistics.intervals import exact_share, quantile_ranks
 from embaudit.words.estimate import Estimate, shown, with_interval
 
-RULE = "score_scale"
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 LET_THROUGH = 0.01
 MIN_PAIRS = 20
+RULE = Rule(
+    "score_scale",
+    "quantiles of the cosine of unrelated and of matching pairs",
+    reason=f"always `ok`: the threshold that lets {percent(LET_THROUGH)} of unrelated pairs through, for whoever has "
+    f"to set one. `not measured` with fewer than {MIN_PAIRS} pairs of either kind",
+)
 
 
 @dataclass(frozen=True)
@@ -86,7 +92,7 @@ def scale_findings(measured: MeasuredPairs, scale: Scale | None) -> list[Finding
     """Always ``ok``: no scale is wrong, but it must be known."""
     if scale is None:
         sentence = f"The scale of its scores was not measured: {measured.name} have too few matching or unrelated ones."
-        return [Finding("not measured", sentence, advice=MORE_PAIRS, name=RULE)]
+        return [RULE.finding("not measured", sentence, advice=MORE_PAIRS)]
     what = "cosine" if measured.similarity == "cosine" else f"{measured.similarity} score"
     (low, *_, middle_high) = scale.unrelated
     (matching_low, *_, matching_high) = scale.matching
@@ -97,4 +103,4 @@ def scale_findings(measured: MeasuredPairs, scale: Scale | None) -> list[Finding
         f"pairs through and keeps {scale.above.percent()} of matching ones."
     )
     estimate = scale.threshold
-    return [Finding("ok", sentence, name=RULE, value=estimate.value, low=estimate.low, high=estimate.high)]
+    return [RULE.finding("ok", sentence, value=estimate.value, low=estimate.low, high=estimate.high)]

@@ -5,12 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from embaudit.declared.finding import Finding, Rows, interval, level_from, unless_ok
+from embaudit.declared.finding import Finding, Rows, interval
+from embaudit.declared.rule import Rule
 from embaudit.measures.socm.settings import SocmSettings
 
-# Share of truncated texts in a corpus: what is cut off is not in the vector. Beyond one text in twenty, someone will
-# search for it; if most are truncated, the checkpoint does not read the texts it is asked about.
-CUT_LOOK, CUT_PROBLEM = 0.05, 0.5
+CUT_TEXTS = Rule(
+    "cut_texts",
+    "`socm_summary.truncated` / (`texts` + `undefined`)",
+    look=0.05,
+    problem=0.5,
+    is_share=True,
+    reason="what is cut off is in no vector, and beyond one text in twenty someone will search for it; if most texts "
+    "are cut, the checkpoint reads different texts from the ones it is asked about",
+)
+THROWN_AWAY = Rule(
+    "thrown_away",
+    "`socm_summary.socm_mean`",
+    reason="always `ok`: no value is good or bad in itself, and the value mostly orders corpora by length. The values "
+    "for texts cut to one length (`socm_cut`) are shown with it, as is a note if most texts have tr Σ > 2. `not "
+    "measured` if the checkpoint does not use mean pooling",
+)
 
 
 def findings(rows: Rows, settings: SocmSettings) -> Iterator[Finding]:
@@ -22,10 +36,9 @@ def findings(rows: Rows, settings: SocmSettings) -> Iterator[Finding]:
     if all(row["pooling_is_mean"] for row in corpora):
         yield _discarded(corpora, rows("socm_cut"))
     else:
-        yield Finding(
+        yield THROWN_AWAY.finding(
             "not measured",
             "What this checkpoint's pooling discards is not known: SOCM is about mean pooling, which it does not use.",
-            name="thrown_away",
         )
 
 
@@ -35,21 +48,16 @@ def _cut(corpora: list[dict[str, Any]]) -> Finding:
         return float(row["truncated"] / (row["texts"] + row["undefined"]))
 
     worst = max(corpora, key=lambda row: (share(row), row["corpus"]))
-    level = level_from(share(worst), CUT_LOOK, CUT_PROBLEM)
     names = " and ".join(row["corpus"] for row in corpora)
-    return Finding(
-        level,
+    return CUT_TEXTS.finding(
+        CUT_TEXTS.level(share(worst)),
         f"{worst['truncated']:,} of {worst['texts'] + worst['undefined']:,} texts in {worst['corpus']} are truncated "
         "to the checkpoint's length limit."
         if share(worst)
         else f"No text in {names} is truncated: the checkpoint reads all of them in full.",
-        name="cut_texts",
-        value=share(worst),
-        **unless_ok(
-            level,
-            "Nothing beyond the cut is in any vector, so no search can find it.",
-            "Split long texts before encoding.",
-        ),
+        "Nothing beyond the cut is in any vector, so no search can find it.",
+        "Split long texts before encoding.",
+        share(worst),
     )
 
 
@@ -65,16 +73,14 @@ def _discarded(corpora: list[dict[str, Any]], cuts: list[dict[str, Any]]) -> Fin
         if outside
         else ""
     )
-    return Finding(
-        # No value is good or bad in itself: SOCM grows with text length.
+    return THROWN_AWAY.finding(
         "ok",
         f"Second-order collapse (SOCM), the difference between texts that mean pooling discards, is {each}.",
-        f"Compare it between checkpoints, on the same texts at the same length: across corpora it mostly reflects "
-        f"length.{_at_length(worst, cuts)}{beyond}",
-        name="thrown_away",
         value=worst["socm_mean"],
         low=worst["socm_low"],
         high=worst["socm_high"],
+        note=f"Compare it between checkpoints, on the same texts at the same length: across corpora it mostly reflects "
+        f"length.{_at_length(worst, cuts)}{beyond}",
     )
 
 

@@ -6,22 +6,42 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from embaudit.declared.finding import Finding, Level, Rows, interval, level_from, unless_ok
+from embaudit.declared.finding import Finding, Level, Rows, interval
+from embaudit.declared.rule import Rule
 from embaudit.measures.sticky.scores import SEVERITY_FROM_LOSS
 from embaudit.measures.sticky.settings import StickySettings
 
 _, MODERATE, WEAK = (least for least, _ in SEVERITY_FROM_LOSS)
-# Acceptable miss rate of the search: the share of tokens that belong on the shortlist but are not on it.
-MISSED = 0.2
-SCRIPTS_NAMED = 3
-NOT_SEARCHED = Finding(
-    "not measured",
-    "Sticky tokens could not be looked for: no two of the sentences are less alike than random tokens are, or all are "
-    "equally alike.",
-    "Either the sentences are too similar, or the checkpoint gives all texts nearly one vector.",
-    "Give unrelated sentences: --corpus sts=FILE",
-    name="not_searched",
+WORST_TOKEN = Rule(
+    "worst_token",
+    "`sticky_validation.loss` of the worst candidate",
+    look=MODERATE,
+    reason="the severity *moderate*: a quarter of what similarities say is gone. Never a problem by itself: it takes "
+    "many copies, and most vocabularies have such tokens. The count is the estimate for the whole vocabulary "
+    "(`sticky_severity`) where a random sample provides one",
 )
+ONE_COPY = Rule(
+    "one_copy",
+    "`sticky_dose.loss` at one copy",
+    look=WEAK,
+    reason="ordinary texts contain one copy. Measured on few pairs and without an interval, so never a problem. Only "
+    "where the dose was measured",
+)
+SEARCH = Rule(
+    "search",
+    "`sticky_summary.miss_rate`, retention",
+    look=0.2,
+    look_if="interval above {look}",
+    reason="the share of tokens that belong on the shortlist but are not on it. `not measured` if the interval "
+    "contains {look}, or if the random pilot had no such token: too few to tell. Omitted for an exhaustive search",
+)
+COULD_NOT_SEARCH = Rule(
+    "not_searched",
+    "`sticky_validation`",
+    reason="`not measured`: no two of the sentences are less alike than random tokens are, or all are equally alike, "
+    "so that no copy of a token can bring them closer",
+)
+SCRIPTS_NAMED = 3
 
 
 def findings(rows: Rows, settings: StickySettings) -> Iterator[Finding]:
@@ -32,7 +52,13 @@ def findings(rows: Rows, settings: StickySettings) -> Iterator[Finding]:
     candidates = sorted(effects.values(), key=lambda row: (-row["loss"], row["token_id"]))
     counts = {row["severity"]: row for row in rows("sticky_severity")}
     if not candidates:
-        yield NOT_SEARCHED
+        yield COULD_NOT_SEARCH.finding(
+            "not measured",
+            "Sticky tokens could not be looked for: no two of the sentences are less alike than random tokens are, or "
+            "all are equally alike.",
+            "Either the sentences are too similar, or the checkpoint gives all texts nearly one vector.",
+            "Give unrelated sentences: --corpus sts=FILE",
+        )
         return
     yield _worst(candidates, tokens, settings.copies, counts.get("moderate"))
     doses = [row for row in rows("sticky_dose") if row["role"] == "candidate"]
@@ -53,24 +79,16 @@ def _worst(
     severe = [row for row in candidates if row["loss"] >= MODERATE]
     scripts = Counter(tokens[row["token_id"]]["script"] for row in severe).most_common(SCRIPTS_NAMED)
     named = ", ".join(f"{amount} {script}" for script, amount in scripts)
-    # Most vocabularies have strong tokens, and it takes many copies: worth a look, not a reason to stop.
-    level = level_from(worst["loss"], look=MODERATE)
-    return Finding(
-        level,
+    return WORST_TOKEN.finding(
+        WORST_TOKEN.level(worst["loss"]),
         f"{copies} copies of {tokens[worst['token_id']]['token']!r} in a text erase {_share(worst['loss'])}"
         f"{interval(worst['loss_low'], worst['loss_high'], '.0%')} of the differences between its similarities to "
         f"other texts; {_how_many(len(severe), len(candidates), moderate)}"
         f"{f' (top scripts: {named})' if named else ''}.",
-        name="worst_token",
-        value=worst["loss"],
-        low=worst["loss_low"],
-        high=worst["loss_high"],
-        **unless_ok(
-            level,
-            "Texts that contain many of them (broken extraction, poisoning, scripts the model barely knows) look "
-            "alike, whatever they say.",
-            "embaudit screen FILE",
-        ),
+        "Texts that contain many of them (broken extraction, poisoning, scripts the model barely knows) look alike, "
+        "whatever they say.",
+        "embaudit screen FILE",
+        *(worst[f"loss{end}"] for end in ("", "_low", "_high")),
     )
 
 
@@ -90,20 +108,18 @@ def _dose(doses: list[dict[str, Any]], tokens: dict[int, dict[str, Any]]) -> Fin
     worst = max((row for row in doses if row["copies"] == 1), key=lambda row: (row["loss"], -row["token_id"]))
     curve = sorted((row for row in doses if row["token_id"] == worst["token_id"]), key=lambda row: row["copies"])
     more = ", ".join(f"{row['copies']} copies: {_share(row['loss'])}" for row in curve if row["copies"] > 1)
-    level = level_from(worst["loss"], look=WEAK)
+    level = ONE_COPY.level(worst["loss"])
     token = f"{tokens[worst['token_id']]['token']!r}{f' ({more})' if more else ''}"
-    return Finding(
-        # Never a problem: few pairs, and no interval.
+    return ONE_COPY.finding(
         level,
         f"Of the tokens tested at several doses, {token} erases most with one copy: {_share(worst['loss'])} of the "
         "differences between a text's similarities."
         if round(worst["loss"], 2) > 0
         else f"No token tested at several doses erases a measurable share of the differences between a text's "
         f"similarities with one copy; {token} comes first.",
-        "A single copy already moves a text." if level == "look" else "A single copy hardly moves a text.",
-        "embaudit screen FILE" if level == "look" else "",
-        name="one_copy",
+        advice="embaudit screen FILE",
         value=worst["loss"],
+        note="A single copy already moves a text." if level == "look" else "A single copy hardly moves a text.",
     )
 
 
@@ -120,22 +136,16 @@ def _miss_rate(summary: dict[str, Any]) -> Finding:
     level: Level = "not measured"
     found = "How much the search missed is not known: none of its random sample of tokens belongs on the shortlist."
     if belong:
-        level = "ok" if high <= MISSED else "look" if low >= MISSED else "not measured"
+        level = "ok" if high <= SEARCH.look else "look" if low >= SEARCH.look else "not measured"
         found = (
             f"Of a random sample of tokens, {belong} belong on the shortlist, and the search had found "
             f"{belong - missed} of them; of all such tokens it missed {summary['miss_rate']:.0%}"
             f"{interval(low, high, '.0%')}."
         )
-    return Finding(
+    return SEARCH.finding(
         level,
         found,
-        name="search",
-        value=summary["miss_rate"] if belong else None,
-        low=low if belong else None,
-        high=high if belong else None,
-        **unless_ok(
-            level,
-            "Bad tokens may be missing from the shortlist.",
-            "`embaudit audit CHECKPOINT --profile standard` (or `--set sticky.exhaustive=true`)",
-        ),
+        "Bad tokens may be missing from the shortlist.",
+        "`embaudit audit CHECKPOINT --profile standard` (or `--set sticky.exhaustive=true`)",
+        *((summary["miss_rate"], low, high) if belong else ()),
     )

@@ -7,18 +7,35 @@ from dataclasses import dataclass
 from typing import Any
 
 from embaudit.declared.finding import Finding, Level, Rows, interval
+from embaudit.declared.rule import Rule
 from embaudit.measures.surface.changes import MISTAKES
 from embaudit.measures.surface.settings import SurfaceSettings
 from embaudit.statistics.intervals import MIN_UNITS
 
 Row = dict[str, Any]
-# In nDCG@10, with an interval below 0: two points is the difference that choosing among good checkpoints makes.
-LOSS = 0.02
-# One typo in a short query loses .00 to .05 of all-MiniLM-L6-v2's nDCG@10 and .03 to .06 of paraphrase-MiniLM-L3-v2's;
-# TF-IDF, which loses the word, .00 to .04. Twice as much is no longer the ordinary price of a typo.
-TYPO_LOSS = 0.1
 # An interval that reaches so many times the loss says nothing about it.
 UNCLEAR = 2
+SAME_MEANING = Rule(
+    "same_meaning",
+    "`surface.ndcg_change` of case, punctuation, unicode, spaces",
+    look=-0.02,
+    worse="lower",
+    look_if="from {look}, interval below 0, for any change",
+    reason="two points of nDCG@10 is the difference that choosing among good checkpoints makes. 0 in all but full "
+    "width and homoglyphs for all-MiniLM-L6-v2 (−.86, −.84) and paraphrase-MiniLM-L3-v2 (−.80, −.79), whose "
+    "tokenizers cannot write these. A change counts from ten queries (those that share no relevant document) and if "
+    f"its interval stays above {UNCLEAR} × {{look}}; `not measured` if none does",
+)
+TYPOS = Rule(
+    "typos",
+    "`surface.ndcg_change` of typos and spelling",
+    look=-0.1,
+    worse="lower",
+    look_if=SAME_MEANING.look_if,
+    reason="one typo in a query costs .00 to .05 (all-MiniLM-L6-v2), .03 to .06 (paraphrase-MiniLM-L3-v2), and TF-IDF, "
+    "which loses the word, .00 to .04: twice as much is more than a typo's ordinary price. `not measured` as above, at "
+    f"{UNCLEAR} × {{look}}",
+)
 # So large a share of queries that the tokenizer cannot write explains the loss.
 MOST = 0.5
 MORE = "Audit with a collection of at least 100 judged queries: --corpus retrieval=FOLDER"
@@ -28,14 +45,15 @@ def findings(rows: Rows, settings: SurfaceSettings) -> Iterator[Finding]:
     """Two, from the audit's table."""
     known = [row for row in rows("surface") if row["queries"]]
     if known:
-        yield _same_meaning(_judged([row for row in known if row["kind"] not in MISTAKES], LOSS))
-        yield _typos(_judged([row for row in known if row["kind"] in MISTAKES], TYPO_LOSS))
+        yield _same_meaning(_judged([row for row in known if row["kind"] not in MISTAKES], SAME_MEANING))
+        yield _typos(_judged([row for row in known if row["kind"] in MISTAKES], TYPOS))
 
 
 @dataclass(frozen=True)
 class _Judged:
     """Changes by what their interval says about the loss, each with the largest loss first."""
 
+    rule: Rule
     losing: Sequence[Row]
     keeping: Sequence[Row]
     unclear: Sequence[Row]
@@ -48,12 +66,10 @@ class _Judged:
     def worst(self) -> Row:
         return (*self.losing, *self.keeping)[0]
 
-    def finding(self, name: str, sentence: str, meaning: str, advice: str) -> Finding:
+    def finding(self, sentence: str, meaning: str, advice: str) -> Finding:
         """A finding with the numbers of the worst change."""
-        row = self.worst
-        numbers = (row["ndcg_change"], row["ndcg_change_low"], row["ndcg_change_high"])
-        words = (meaning, advice) if self.losing else ("", "")
-        return Finding(self.level, f"{sentence}{self.open}", *words, name, *numbers)
+        numbers = (self.worst[f"ndcg_change{end}"] for end in ("", "_low", "_high"))
+        return self.rule.finding(self.level, f"{sentence}{self.open}", meaning, advice, *numbers)
 
     @property
     def open(self) -> str:
@@ -62,30 +78,29 @@ class _Judged:
         return f" Too few queries to tell: {few}." if few else ""
 
 
-def _judged(rows: Sequence[Row], loss: float) -> _Judged:
+def _judged(rows: Sequence[Row], rule: Rule) -> _Judged:
     parts: dict[str, list[Row]] = {"losing": [], "keeping": [], "unclear": []}
     for row in sorted(rows, key=lambda row: (row["ndcg_change"], row["change"])):
-        parts[_side(row, loss)].append(row)
-    return _Judged(**parts)
+        parts[_side(row, rule)].append(row)
+    return _Judged(rule, **parts)
 
 
-def _side(row: Row, loss: float) -> str:
+def _side(row: Row, rule: Rule) -> str:
     if row["units"] < MIN_UNITS:
         return "unclear"
     # Without an interval all queries change by the same, mostly by nothing.
     low, high = (
         row["ndcg_change"] if end is None else end for end in (row["ndcg_change_low"], row["ndcg_change_high"])
     )
-    if row["ndcg_change"] <= -loss and high < 0:
+    if rule.level(row["ndcg_change"]) == "look" and high < 0:
         return "losing"
-    return "keeping" if low >= -UNCLEAR * loss else "unclear"
+    return "keeping" if low >= UNCLEAR * rule.look else "unclear"
 
 
 def _same_meaning(found: _Judged) -> Finding:
-    name = "same_meaning"
     if found.level == "not measured":
         sentence = f"Whether other forms of a query find the same is not known.{found.open}"
-        return Finding("not measured", sentence, advice=MORE, name=name)
+        return SAME_MEANING.finding("not measured", sentence, advice=MORE)
     kept = ", ".join(row["change"] for row in found.keeping)
     if found.losing:
         lost = "; ".join(f"{row['change']} {_change(row)}{_because(row)}" for row in found.losing)
@@ -94,7 +109,6 @@ def _same_meaning(found: _Judged) -> Finding:
     else:
         sentence = f"A query finds the same in other forms ({kept}); nDCG@10 changes by {_change(found.worst)} at most."
     return found.finding(
-        name,
         sentence,
         "A reader sees the same query, and a server finds other documents for it.",
         "Bring queries and documents into one form before they are encoded: NFKC turns full-width letters back, and a "
@@ -103,14 +117,12 @@ def _same_meaning(found: _Judged) -> Finding:
 
 
 def _typos(found: _Judged) -> Finding:
-    name = "typos"
     if found.level == "not measured":
         sentence = f"What a typo costs is not known.{found.open}"
-        return Finding("not measured", sentence, advice=MORE, name=name)
+        return TYPOS.finding("not measured", sentence, advice=MORE)
     row = found.worst
     words = "" if row["words_ndcg_change"] is None else f"; that of TF-IDF by {row['words_ndcg_change']:+.3f}"
     return found.finding(
-        name,
         f"One typo in a query changes nDCG@10 by {_change(row)} at most ({row['change']}; {row['overlap']:.0%} of the "
         f"ten best documents stay){words}.",
         # Cucerzan and Brill 2004 (EMNLP): 10 to 15 % of the queries that search engines get.

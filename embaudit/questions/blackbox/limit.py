@@ -14,6 +14,7 @@ import numpy as np
 from embaudit.checkpoint import TextKind
 from embaudit.checkpoint.hard_texts import WORDS, long_text
 from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Rule, number
 from embaudit.embedders.function import EmbeddingFunction
 from embaudit.questions.parity.compare import apart
 
@@ -27,6 +28,19 @@ CHANGED = 4
 UNMOVED = 1e-10
 # Searched passages have about a hundred words.
 SHORT = 100
+TAIL = Rule(
+    "tail",
+    look_if=f"less than {SHORT} words are read; the end is read and not the start; longer texts are refused; some of "
+    "the documents are longer",
+    reason=f"{CHANGED} last words, then as many first ones, are changed; what moves no vector by more than "
+    f"{number(UNMOVED)}, or three times what asking again does, is not read. `not measured` if the last of {SHORTEST} "
+    "words move nothing",
+)
+TAIL_OF_QUERIES = Rule(
+    "tail_of_queries",
+    look_if="less is read of a long query than of a long document, or longer ones are refused",
+    reason="as `tail`, asked for as queries",
+)
 
 
 @dataclass(frozen=True)
@@ -118,7 +132,7 @@ def limit_findings(function: EmbeddingFunction, documents: Sequence[str] = ()) -
     if cut is None:
         sentence = f"Where long texts are cut could not be told: the last words of {SHORTEST} do not move a vector."
         advice = "Look first at what else is said: does a text decide on its vector?"
-        return [Finding("not measured", sentence, advice=advice, name="tail")]
+        return [TAIL.finding("not measured", sentence, advice=advice)]
     return [_of_documents(cut, documents), *_of_queries(function, cut)]
 
 
@@ -132,7 +146,7 @@ def _of_queries(function: EmbeddingFunction, documents: ReadLength) -> list[Find
         is_cut = moves(SHORTEST) is False and moves.is_steady
         sentence = f"The last words of a query of {SHORTEST} do not move its vector."
         meaning, advice = "A query's end counts for nothing.", "Put first what a long query asks for."
-        return [Finding("look", sentence, meaning, advice, "tail_of_queries")] if is_cut else []
+        return [TAIL_OF_QUERIES.finding("look", sentence, meaning, advice)] if is_cut else []
     most = LONGEST if documents.words is None else documents.words
     if cut.words is None or cut.words >= most * (1 - 2 * CLOSE) - CHANGED:
         return []
@@ -143,12 +157,11 @@ def _of_queries(function: EmbeddingFunction, documents: ReadLength) -> list[Find
         f"document {'all' if documents.words is None else f'about {documents.words:,}'}."
     )
     return [
-        Finding(
+        TAIL_OF_QUERIES.finding(
             "look",
             what,
             "Passages that are asked for as queries are compared by part of themselves.",
             "See what is done to queries before they are encoded.",
-            "tail_of_queries",
             float(cut.words),
         )
     ]
@@ -156,7 +169,7 @@ def _of_queries(function: EmbeddingFunction, documents: ReadLength) -> list[Find
 
 def _of_documents(cut: ReadLength, documents: Sequence[str]) -> Finding:
     if cut.words is None:
-        return Finding("ok", f"All of a text of {cut.tried:,} words is read.", name="tail", value=float(cut.tried))
+        return TAIL.finding("ok", f"All of a text of {cut.tried:,} words is read.", value=float(cut.tried))
     longer = sum(len(text.split()) > cut.words for text in documents)
     of_documents = f" {longer} of {len(documents)} documents here are longer." if documents else ""
     what = (
@@ -166,13 +179,12 @@ def _of_documents(cut: ReadLength, documents: Sequence[str]) -> Finding:
     )
     is_short = cut.words < SHORT
     if not (is_short or cut.is_left or cut.refusal or longer):
-        return Finding("ok", what + of_documents, name="tail", value=float(cut.words))
-    return Finding(
+        return TAIL.finding("ok", what + of_documents, value=float(cut.words))
+    return TAIL.finding(
         "look",
         what + of_documents,
         "Callers must split longer texts before they send them." if cut.refusal else "What is cut off is in no vector.",
         "Split documents into pieces of that length"
         + (", or raise the server's limit if the model was trained with a higher one." if is_short else "."),
-        "tail",
         float(cut.words),
     )

@@ -8,6 +8,7 @@ import numpy as np
 
 from embaudit.checkpoint.hard_texts import KINDS
 from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Rule
 from embaudit.embedders.function import Answers
 from embaudit.measures.integrity.function import distinct_finding, texts_that_differ
 from embaudit.questions.parity.without_vector import ZEROS
@@ -15,6 +16,14 @@ from embaudit.questions.parity.without_vector import ZEROS
 # Many servers refuse them, and nobody stores a vector of a text with nothing in it.
 ZERO = "its vector is zero"
 MAY_HAVE_NONE = {*KINDS["empty"], *KINDS["blank"]}
+NOT_FINITE = Rule(
+    "not_finite",
+    problem_if="a hard text other than those gets no vector, NaN, infinity or zeros",
+    reason="such texts cannot be stored or asked for",
+)
+NO_VECTOR = Rule(
+    "no_vector", look_if="texts with nothing in them get no vector", reason="many servers refuse them, and say so"
+)
 
 
 def _advice(reason: str, kind: str) -> str:
@@ -64,14 +73,13 @@ def _without_a_vector(texts: Sequence[str], answers: Answers, kind: str) -> Iter
         )
 
     if others:
-        yield Finding(
+        yield NOT_FINITE.finding(
             "problem",
             lacking(others),
             "Such texts cannot be stored or asked for.",
             _advice(reasons[others[0]], kind),
-            "not_finite",
             float(len(others)),
         )
     if tolerable:
         meaning, advice = "There is nothing in them.", "Leave such texts out before it is asked."
-        yield Finding("look", lacking(tolerable), meaning, advice, "no_vector", float(len(tolerable)))
+        yield NO_VECTOR.finding("look", lacking(tolerable), meaning, advice, float(len(tolerable)))

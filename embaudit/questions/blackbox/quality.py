@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from embaudit.checkpoint import TextKind
-from embaudit.declared.finding import Finding, guarded
+from embaudit.declared.finding import Finding
+from embaudit.declared.rule import guarded
 from embaudit.measures.quality.alternatives import Alternative
 from embaudit.measures.quality.baselines import collection_overlap, pair_overlap
 from embaudit.measures.quality.collapse import RULE as COLLAPSED
@@ -92,19 +93,19 @@ def served_quality(encode: Encode, material: Material, asking: CallerPrompts) ->
     figures = no_figures()
     if measured:
         figures["data"] = [scores_of(one) for one in measured]
-        findings += guarded(WORDS, lambda: words_findings(measured))
+        findings += guarded(WORDS.name, lambda: words_findings(measured))
         pairs = [one for one in measured if isinstance(one, MeasuredPairs)]
         for one in pairs:
-            findings += guarded(COLLAPSED, lambda one=one: findings_of_collapse(one, figures))  # type: ignore[misc]
+            findings += guarded(COLLAPSED.name, lambda one=one: findings_of_collapse(one, figures))  # type: ignore[misc]
 
         def of_alternatives() -> list[Finding]:
             tried = list(_alternatives(encode, measured, asking))
             figures["alternatives"] = [alternative_as_json(one) for one in tried]
             return counterfactual_findings(tried)
 
-        findings += guarded(AS_DECLARED, of_alternatives)
+        findings += guarded(AS_DECLARED.name, of_alternatives)
         for one in pairs:
-            findings += guarded(SCORE_SCALE, lambda one=one: findings_of_scale(one, figures))  # type: ignore[misc]
+            findings += guarded(SCORE_SCALE.name, lambda one=one: findings_of_scale(one, figures))  # type: ignore[misc]
     in_role = {"query": asking.queries, "document": asking.documents, "text": asking.texts}
     golden, said = measure_all_golden(
         material,

@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from embaudit.checkpoint import Checkpoint, Encoder
-from embaudit.declared.finding import Finding, guarded
+from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Rule, guarded
 from embaudit.measures.quality.golden import GoldenChanges, MeasuredGolden
 from embaudit.measures.quality.material import Material
 from embaudit.measures.quality.measured import Measured, as_json
@@ -31,6 +32,11 @@ from embaudit.questions.change.weight_findings import NOTHING, weight_findings
 from embaudit.questions.change.weights import WeightChange, compare_weights
 
 Figures = dict[str, Any]
+GOLDEN = Rule(
+    "golden_beside_the_base",
+    look_if="an answer that the base finds is lost",
+    reason="every one of them was chosen by somebody: what is lost, and what is won, is named",
+)
 
 
 @dataclass
@@ -153,7 +159,7 @@ def change_report(
     of_the_network = guarded("config_beside_the_base", of_configs)
     if any(one.level == "problem" for one in of_the_network):
         # That no weight has changed is how it should be.
-        report.findings = [one for one in report.findings if one.name != NOTHING]
+        report.findings = [one for one in report.findings if one.name != NOTHING.name]
     report.findings += of_the_network
     # The same vectors have the same scores and the same scale.
     if beside and not (moved and max(one.most for one in moved) <= ROUNDING):
@@ -162,7 +168,7 @@ def change_report(
         )
         report.findings += guarded("scale_beside_the_base", of_cut_offs)
     report.figures["golden"] = [one.as_json() for one in golden]
-    report.findings += [one.between("the base", "It").finding("golden_beside_the_base") for one in golden]
+    report.findings += [one.between("the base", "It").finding(GOLDEN) for one in golden]
     return report
 
 

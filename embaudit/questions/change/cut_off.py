@@ -9,14 +9,20 @@ import numpy as np
 
 from embaudit.corpora.downstream.threshold import lets_other_share_through, transferred
 from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Rule, percent
 from embaudit.measures.quality.measured import MeasuredPairs
 from embaudit.measures.quality.scale import LET_THROUGH, MIN_PAIRS
 from embaudit.questions.change.gains import BaseComparison
 from embaudit.words.estimate import Estimate, shown
 
-RULE = "cut_off"
-# A cut-off that lets through five times as many unrelated pairs, or keeps a tenth fewer of the matching ones.
 THROUGH_LOOK, KEPT_LOOK = 0.05, 0.1
+RULE = Rule(
+    "cut_off",
+    look_if=f"the base's threshold for {percent(LET_THROUGH)} of unrelated pairs lets {percent(THROUGH_LOOK)} through "
+    f"now, or keeps {percent(KEPT_LOOK)} less of the matching ones; either clearly, by McNemar's test "
+    "([switch.md](switch.md))",
+    reason="five times as many, or a tenth fewer: whoever compares scores with a number has to change it",
+)
 
 
 @dataclass(frozen=True)
@@ -86,15 +92,14 @@ def cut_off_findings(found: Sequence[CutOff]) -> list[Finding]:
         f"base it is {shown(worst.base)}"
     )
     if not (worst.is_clear and has_effect):
-        return [Finding("ok", f"{sentence}. A cut-off chosen with the base would still do.", "", "", RULE, *values)]
+        return [RULE.finding("ok", f"{sentence}. A cut-off chosen with the base would still do.", "", "", *values)]
     return [
-        Finding(
+        RULE.finding(
             "look",
             f"{sentence}. That one would let {100 * worst.through:.0f} % of them through now, and keep "
             f"{100 * worst.kept:.0f} % of matching pairs instead of {100 * worst.kept_before:.0f} %.",
             "A cut-off that was chosen with the base means something else now.",
             f"Change it where scores are compared with a number, here to {shown(worst.tuned)}.",
-            RULE,
             *values,
         )
     ]

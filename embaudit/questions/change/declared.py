@@ -11,9 +11,9 @@ from typing import Any, get_args
 from embaudit.checkpoint import Checkpoint, TextKind
 from embaudit.checkpoint.tokenizer import NO_LIMIT
 from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Rule
 from embaudit.embedders.checkpoint import declared_similarity
 
-RULE, COMPUTES = "same_reading", "computes_otherwise"
 CONFIG = "config.json"
 # Of config.json, what no vector depends on: names, formats, what is for training, generation and heads, and
 # sizes, which the weights say.
@@ -26,6 +26,18 @@ OF_NO_VECTOR = re.compile(
     r"reference_compile|unsloth.*|pretraining_tp|summary_.*"
 )
 NOT_DECLARED = "not declared"
+RULE = Rule(
+    "same_reading",
+    look_if="pooling, modules, dimensions, prompts, special tokens or similarity differ, or a limit is lower",
+    reason="it may have come with the tuning. `ok` if the base declares nothing itself, or if a limit is higher",
+)
+COMPUTES = Rule(
+    "computes_otherwise",
+    look_if="config.json says otherwise how the network computes (direction, rotary base, activation, windows, "
+    "epsilons; a lost line counts as the default)",
+    problem_if="the same, no weight has changed, and vectors have moved",
+    reason="names, formats, sizes and what is for training or heads are left out",
+)
 
 
 @dataclass(frozen=True)
@@ -100,22 +112,20 @@ def config_findings(differences: Sequence[Difference], *, explains: bool) -> lis
     count = float(len(differences))
     if explains:
         return [
-            Finding(
+            COMPUTES.finding(
                 "problem",
                 f"The weights are the base's, and the network computes otherwise. {CONFIG}: {said_of(differences)}.",
                 "Every vector is another than the one that these weights were trained to give.",
                 f"Copy the base's {CONFIG}{f', or write into it: {{{lines}}}' if lines else ''}.",
-                COMPUTES,
                 count,
             )
         ]
     return [
-        Finding(
+        COMPUTES.finding(
             "look",
             f"The network computes otherwise than the base's. {CONFIG}: {said_of(differences)}.",
             "If this came with the tuning, it is right; if a line was lost when the model was saved, it is not.",
             f"Compare {CONFIG} with the base's.",
-            COMPUTES,
             count,
         )
     ]
@@ -145,20 +155,19 @@ _FILES = {
 def declared_findings(differences: list[Difference], base: Checkpoint) -> list[Finding]:
     """``look`` if a declaration of the base is another one now; the base may have none itself."""
     if not differences:
-        return [Finding("ok", "It is read as the base is: pooling, modules, prompts, limits.", name=RULE)]
+        return [RULE.finding("ok", "It is read as the base is: pooling, modules, prompts, limits.")]
     said = said_of(differences)
     if all(one.is_gain for one in differences) or not base.recipe.has_modules:
         why = "" if base.recipe.has_modules else ", which declares nothing itself (no modules.json)"
         sentence = f"It is not read as the base{why}: {said}."
-        return [Finding("ok", sentence, name=RULE, value=float(len(differences)))]
+        return [RULE.finding("ok", sentence, value=float(len(differences)))]
     return [
-        Finding(
+        RULE.finding(
             "look",
             f"It is not read as the base is: {said}.",
             "If this came with the tuning, it is right; if a file was lost or written by another library's defaults, "
             "it is not.",
             f"Compare {' and '.join(dict.fromkeys(_FILES[one.what] for one in differences))} with the base's.",
-            RULE,
             float(len(differences)),
         )
     ]

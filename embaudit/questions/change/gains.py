@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.declared.finding import Finding, Level
+from embaudit.declared.rule import Rule, number
 from embaudit.embedders.checkpoint import declared_similarity
 from embaudit.measures.quality.counterfactual import mean_gain
 from embaudit.measures.quality.material import Material
@@ -19,11 +20,22 @@ from embaudit.measures.quality.passes import SERVED, Pass
 from embaudit.measures.quality.scores import ResampledScore
 from embaudit.words.estimate import shown, with_interval
 
-GAINED, LOST = "gained_on_data", "lost_on_sample"
 # A smaller loss is none, though its interval is clear of 0; a larger one is half of what choosing a checkpoint makes.
 SMALLEST, LARGE = 0.01, 0.05
 # At this level, a gain that would have been found in four of five cases; above it nothing can be said.
 LEVEL, POWERLESS = 0.05, 0.05
+GAINED = Rule(
+    "gained_on_data",
+    look_if=f"no gain on any given data set with an interval above 0; or a loss of {number(SMALLEST)} on one",
+    problem_if=f"none gained, and all lost more than {number(LARGE)}, intervals below 0",
+    reason=f"`not measured` if not even {number(POWERLESS)} would be found in four of five cases",
+)
+LOST = Rule(
+    "lost_on_sample",
+    look_if=f"a loss of more than {number(SMALLEST)}, interval below 0",
+    problem_if=f"more than {number(LARGE)} on both the pairs and the queries, and no gain on given data",
+    reason="tuning for one domain usually costs a little elsewhere; one data set alone convicts nobody",
+)
 
 
 @dataclass(frozen=True)
@@ -123,36 +135,32 @@ def _of_given(given: Sequence[BaseComparison], *, gains: bool) -> Finding:
         won = sum(one.gain.estimate().is_above_zero for one in given)
         where = f" on {won} of {len(given)} data sets" if won < len(given) else ""
         words = ("One kind of texts was won at the price of another.", "Mix texts of both into the training.")
-        meaning, advice = words if losses else ("", "")
-        return Finding(level, f"On the given data, it gained{where}{but}: {said}.", meaning, advice, GAINED, *values)
+        return GAINED.finding(level, f"On the given data, it gained{where}{but}: {said}.", *words, *values)
     if losses:
         is_large = len(losses) == len(given) and all(one.gain.value < -LARGE for one in losses)
-        return Finding(
+        return GAINED.finding(
             "problem" if is_large else "look",
             f"On the given data, it does worse than the base: {said}.",
             "The tuning made it worse at what it is for, if these texts are like those it was tuned for.",
             "Look at the learning rate, the labels (are they the right way round?), and the negatives; until then "
             "serve the base.",
-            GAINED,
             *values,
         )
     powers = [power for one in given if (power := one.gain.detectable(LEVEL)) is not None]
     if not powers or min(powers) > POWERLESS:
         within = f": only a difference of {shown(min(powers))} would be found" if powers else ""
-        return Finding(
+        return GAINED.finding(
             "not measured",
             f"Whether it gained on the given data could not be told{within} ({said}).",
             "",
             "Give more scored pairs (500) or judged queries (100).",
-            GAINED,
             *values,
         )
-    return Finding(
+    return GAINED.finding(
         "look",
         f"On the given data, it gained nothing for certain: {said}.",
         f"A difference of {shown(min(powers))} would have been found in four of five cases.",
         "Train longer or on more data, or check that these texts are what it was tuned for.",
-        GAINED,
         *values,
     )
 
@@ -163,28 +171,26 @@ def _of_sample(sample: Sequence[BaseComparison], *, gains: bool, is_tuned: bool)
     losses = [one for one in sample if one.gain.estimate().is_below_zero and one.gain.value < -SMALLEST]
     values = mean_gain([one.gain for one in sample]).estimate()
     if not losses:
-        return Finding("ok", f"On the embedded sample, it lost nothing for certain: {said}.", "", "", LOST, *values)
+        return LOST.finding("ok", f"On the embedded sample, it lost nothing for certain: {said}.", "", "", *values)
     is_large = len(losses) == len(sample) > 1 and all(one.gain.value < -LARGE for one in losses)
     is_problem = is_large and not gains
     usual = "Some of what the base knows of other texts is gone, which is the usual price of tuning for one domain"
     meaning = "This is more than a tuning for one domain usually costs, and no gain is known that would be worth it."
     if not is_tuned:
-        return Finding(
+        return LOST.finding(
             "problem" if is_problem else "look",
             f"On the embedded sample, it lost: {said}.",
             "The weights are the base's, so this is how it reads texts: tokens, pooling, prompts or limits.",
             "Copy the base's tokenizer and settings.",
-            LOST,
             *values,
         )
-    return Finding(
+    return LOST.finding(
         "problem" if is_problem else "look",
         f"On the embedded sample, it lost: {said}.",
         meaning if is_problem else f"{usual}.",
         "If it has to serve other texts too, mix general pairs into the training, lower the learning rate, or average "
         "its weights with the base's."
         + ("" if gains else " Give what it was tuned for (--pairs, --data) to see what was gained."),
-        LOST,
         *values,
     )
 

@@ -12,13 +12,13 @@ from embaudit.checkpoint.vocabulary.entries import special_ids
 from embaudit.checkpoint.vocabulary.origin import is_marker
 from embaudit.checkpoint.vocabulary.script import script_of
 from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Rule
 from embaudit.measures.integrity.certificate import CHUNK
 from embaudit.questions.change.tensors import SharedRows, parts
 
 if TYPE_CHECKING:
     import torch
 
-ADDED, MISPLACED = "added_rows", "misplaced_rows"
 # A row that was replaced has nothing to do with the base's; one that came from another place is still close to it.
 REPLACED, SAME_ROW = 0.5, 0.9
 # Replaced rows that are looked for elsewhere, and below which nothing is said.
@@ -26,6 +26,16 @@ SEARCHED, FEWEST = 200, 20
 # transformers fills added rows with the mean of the others and hardly any spread (resize_token_embeddings).
 AS_THE_MEAN = 0.01
 TOKENS_NAMED = 5
+ADDED = Rule(
+    "added_rows",
+    look_if="most rows that were added are the mean of the base's, or zero",
+    reason="as `resize_token_embeddings` leaves them: the new tokens mean nothing yet",
+)
+MISPLACED = Rule(
+    "misplaced_rows",
+    problem_if="most of the rows that were replaced hold what another row of the base holds",
+    reason="the weights belong to another tokenizer",
+)
 
 
 @dataclass(frozen=True)
@@ -120,13 +130,12 @@ def row_findings(rows: RowChange) -> list[Finding]:
     found = []
     if rows.elsewhere:
         found.append(
-            Finding(
+            MISPLACED.finding(
                 "problem",
                 f"The rows of the input embeddings are in another order than the base's: {rows.elsewhere} of "
                 f"{rows.searched} rows that were looked for hold what the base holds for another token.",
                 meaning="The network reads other words than the text says.",
                 advice="The weights belong to another tokenizer: save the one that they were trained with beside them.",
-                name=MISPLACED,
                 value=rows.elsewhere / rows.searched,
             )
         )
@@ -141,14 +150,13 @@ def _of_added(rows: RowChange) -> list[Finding]:
         f"The input embeddings have {rows.added:,} rows that the base has not{named if rows.added_tokens else ''}"
     )
     if 2 * rows.as_made < rows.added:
-        return [Finding("ok", f"{sentence}.", name=ADDED, value=float(rows.added))]
+        return [ADDED.finding("ok", f"{sentence}.", value=float(rows.added))]
     return [
-        Finding(
+        ADDED.finding(
             "look",
             f"{sentence}, and {rows.as_made:,} of them are as resize_token_embeddings leaves them: all alike.",
             meaning="The new tokens mean nothing yet: a text that contains one loses what its pieces said.",
             advice="Train on texts that contain them, or save the checkpoint with the base's tokenizer and rows.",
-            name=ADDED,
             value=float(rows.as_made),
         )
     ]

@@ -10,16 +10,24 @@ from embaudit.checkpoint.hard_texts import KINDS
 from embaudit.checkpoint.vocabulary.entries import special_ids
 from embaudit.checkpoint.vocabulary.origin import is_marker
 from embaudit.declared.finding import Finding, Level
+from embaudit.declared.rule import Rule
 from embaudit.measures.integrity.sample_words import word_forms
 from embaudit.questions.change.tensors import SharedRows
 
-RULE = "same_tokens"
 # Of the ids whose token is another one, so many at most are compared; and below so few nothing can be said.
 COMPARED, FEWEST = 2_000, 20
 # A row that is still the base's: tuning leaves a cosine well above it, rows of two tokens stay well below.
 SAME_ROW = 0.9
-# Shares of words. A few new entries change how a few words are read; beyond that, it is another tokenizer.
-LOOK, PROBLEM = 0.01, 0.1
+RULE = Rule(
+    "same_tokens",
+    look=0.01,
+    problem=0.1,
+    is_share=True,
+    look_if="{look} of words become other tokens, or get ids whose rows are still those of other tokens",
+    problem_if="{problem} of words get such ids",
+    reason="a few new entries change how a few words are read; beyond that, it is another tokenizer, and the rows "
+    "stayed. Rows that moved with their tokens (pruned, extended) are followed",
+)
 
 
 @dataclass(frozen=True)
@@ -84,15 +92,14 @@ def compare_tokens(tuned: Checkpoint, base: Checkpoint) -> Tokens:
 
 def token_findings(tokens: Tokens) -> list[Finding]:
     """One finding: the same tokens or others, and with their own rows or not."""
-    if tokens.misplaced >= LOOK:
+    if tokens.misplaced >= RULE.look:
         return [
-            Finding(
-                "problem" if tokens.misplaced >= PROBLEM else "look",
+            RULE.finding(
+                RULE.level(tokens.misplaced),
                 f"{100 * tokens.misplaced:.0f} % of ordinary words get ids whose input embeddings are still those of "
                 "other tokens of the base: the tokenizer changed, and the rows stayed where they were.",
                 meaning="The network reads other words than the text says.",
                 advice="Save the tokenizer that the checkpoint was trained with, most likely the base's.",
-                name=RULE,
                 value=tokens.misplaced,
             )
         ]
@@ -102,24 +109,23 @@ def token_findings(tokens: Tokens) -> list[Finding]:
     if tokens.example is None:
         count = sum(len(texts) for texts in KINDS.values())
         sentence = f"{4 * tokens.words:,} words in small letters, capitals and accents and {count} hard texts are read "
-        return [Finding("ok", f"{sentence}as the same tokens as by the base.{changed}", name=RULE, value=0.0)]
+        return [RULE.finding("ok", f"{sentence}as the same tokens as by the base.{changed}", value=0.0)]
     text, one, two = tokens.example
-    level: Level = "look" if share >= LOOK or not any(tokens.other.values()) else "ok"
+    level: Level = "look" if share >= RULE.look or not any(tokens.other.values()) else "ok"
     where = (
         f"{100 * share:.0f} % of words {_FORMS[worst]}"
-        if share >= LOOK
+        if share >= RULE.look
         else f"some texts ({', '.join(tokens.hard) or worst})"
     )
     sentence = (
         f"The tokenizer reads {where} as other tokens than the base: {text!r} is {_shown(one)}, not {_shown(two)}."
     )
     return [
-        Finding(
+        RULE.finding(
             level,
             sentence + changed,
-            "The network was trained on one of the two readings." if level == "look" else "",
-            "If the tokenizer was not changed on purpose, copy the base's files." if level == "look" else "",
-            RULE,
+            "The network was trained on one of the two readings.",
+            "If the tokenizer was not changed on purpose, copy the base's files.",
             share,
         )
     ]

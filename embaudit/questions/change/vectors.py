@@ -18,15 +18,23 @@ from embaudit.checkpoint.hard_texts import KINDS
 from embaudit.corpora.downstream.retrieval import CUT as NEIGHBOURS
 from embaudit.corpora.downstream.retrieval import overlaps, ranked
 from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Rule
+from embaudit.declared.rule import number as number_of
 from embaudit.measures.quality.material import SAMPLE
 from embaudit.measures.quality.measured import MeasuredPairs
 from embaudit.measures.quality.passes import of_all
 from embaudit.questions.change.gains import BaseComparison
 from embaudit.statistics.intervals import spearman
 
-RULE, HARDLY = "vectors_moved", "hardly_changed"
 # 1 − cosine that batches and the order of sums change by themselves.
 ROUNDING = 1e-6
+HARDLY = Rule(
+    "hardly_changed",
+    look_if="only input embeddings changed, and no text read here has their tokens",
+    problem_if=f"other weights changed, but 1 − cosine is at most {number_of(ROUNDING)} for every text",
+    reason="what batches and the order of sums change by themselves",
+)
+RULE = Rule("vectors_moved", reason="`ok`: by how much, and how many neighbours are the same")
 # Of one data set's texts: neighbours are a product of all of them with each other.
 MOST_TEXTS = 2_000
 # The vector of each hard text, by kind.
@@ -125,16 +133,16 @@ def vector_findings(moved: Sequence[Moved], neighbours: Sequence[Neighbours], ch
     if not moved:
         sentence = "Its vectors have other dimensions than the base's"
         said = _of_neighbours(neighbours)
-        return [Finding("ok", f"{sentence}.{said}" if said else f"{sentence}.", name=RULE)]
+        return [RULE.finding("ok", f"{sentence}.{said}" if said else f"{sentence}.")]
     furthest = max(moved, key=lambda one: one.most)
     texts = sum(one.texts for one in moved)
     if furthest.most > ROUNDING:
         return [_far(moved, neighbours)]
     if changed == "nothing":
         sentence = f"The vectors of all {texts:,} texts are the base's (1 − cosine at most {furthest.most:.1e})."
-        return [Finding("ok", sentence, name=RULE, value=furthest.most)]
+        return [RULE.finding("ok", sentence, value=furthest.most)]
     return [
-        Finding(
+        HARDLY.finding(
             "look" if changed == "rows" else "problem",
             f"The weights have changed, but no vector of {texts:,} texts has: 1 − cosine to the base's is at most "
             f"{furthest.most:.1e}, which is rounding.",
@@ -145,7 +153,6 @@ def vector_findings(moved: Sequence[Moved], neighbours: Sequence[Neighbours], ch
             "too small for bfloat16 are rounded away."
             if changed == "more"
             else "Give texts with these tokens: --pairs FILE or --data FOLDER.",
-            HARDLY,
             furthest.most,
         )
     ]
@@ -159,7 +166,7 @@ def _far(moved: Sequence[Moved], neighbours: Sequence[Neighbours]) -> Finding:
     )
     if kinds and kinds[0].median > largest.median:
         sentence += f", and most for {kinds[0].kind} ({number(kinds[0].median)})"
-    return Finding("ok", f"{sentence}.{_of_neighbours(neighbours)}", name=RULE, value=largest.median)
+    return RULE.finding("ok", f"{sentence}.{_of_neighbours(neighbours)}", value=largest.median)
 
 
 def _of_neighbours(neighbours: Sequence[Neighbours]) -> str:

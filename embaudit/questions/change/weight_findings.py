@@ -6,20 +6,59 @@ from collections.abc import Sequence
 from statistics import median
 
 from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Rule, number, percent
 from embaudit.questions.change.rows import RowChange
 from embaudit.questions.change.tensors import block_of, relative
-from embaudit.questions.change.weights import MOST, WeightChange
+from embaudit.questions.change.weights import MOST, UNRELATED, WeightChange
 from embaudit.words.estimate import shown
 from embaudit.words.sentences import first_of
 
-# The names of the rules.
-NOTHING, ONLY_UNREAD, CHANGED = "nothing_changed", "only_unread_changed", "weights_changed"
-REPLACED, MOVED, STILL = "replaced_blocks", "moved_blocks", "matrices_stand_still"
-UNEVEN = "uneven_blocks"
 NAMED_AT_MOST = 3
-# A block that moved by half of its length while the block in the middle moved a tenth of that: training moves layers
-# together, by a few hundredths.
+# Of its length, and times as far as the block in the middle.
 FAR, TIMES = 0.5, 10.0
+NOTHING = Rule(
+    "nothing_changed",
+    problem_if="every tensor that a vector depends on is equal, bit by bit or once the base is rounded to the shorter "
+    "format that the checkpoint was saved in",
+    reason="what is served is the base: adapters that were not merged, shards that were not gathered, the wrong model "
+    "saved",
+)
+ONLY_UNREAD = Rule(
+    "only_unread_changed",
+    problem_if="the same, and a pooler or head in the file differs",
+    reason="the training went into what an embedding does not use",
+)
+CHANGED = Rule(
+    "weights_changed",
+    reason="`ok`: how much moved, by ‖Δ‖/‖W‖, and what stands still; frozen layers are normal. `not measured` if less "
+    "than half of the numbers in layers have a counterpart",
+)
+STILL = Rule(
+    "matrices_stand_still",
+    look_if="norms and biases in layers moved, and no matrix did",
+    reason="on purpose in some methods; otherwise gradients that were lost in sharded training",
+)
+REPLACED = Rule(
+    "replaced_blocks",
+    look_if=f"{percent(MOST)} of a block's matrices have a cosine below {number(UNRELATED)} to the base's, and are "
+    "trained",
+    problem_if="the same, and they are random numbers",
+    reason="independent matrices of 1 024 numbers stay within ±.1; a matrix with noise of half its spread keeps .9. "
+    "If most blocks do, it was not made from this base",
+)
+UNEVEN = Rule(
+    "uneven_blocks",
+    look=FAR,
+    look_if=f"a block moved by {{look}} of its length (‖Δ‖/‖W‖) and at least {number(TIMES)} times as far as the one "
+    "in the middle",
+    reason="training moves layers together, by a few hundredths; noise as long as the weights themselves leaves a "
+    "cosine of .7, and is not `replaced_blocks`",
+)
+MOVED = Rule(
+    "moved_blocks",
+    problem_if="a block holds what another block of the base holds",
+    reason="layers in another order; `ok` if the two have different numbers of layers, as after pruning",
+)
 
 
 def weight_findings(change: WeightChange) -> list[Finding]:
@@ -35,12 +74,11 @@ def weight_findings(change: WeightChange) -> list[Finding]:
 
 
 def _incomparable(change: WeightChange) -> Finding:
-    return Finding(
+    return CHANGED.finding(
         "not measured",
         f"The weights were not compared: the base is another architecture ({100 * change.comparable:.0f} % of the "
         "numbers in layers have a counterpart of the same name and shape).",
         "What comes out of the two can be compared, not what is in them.",
-        name=CHANGED,
         value=change.comparable,
     )
 
@@ -53,24 +91,22 @@ def _nothing(change: WeightChange) -> Finding:
     if change.rows is not None and change.rows.removed:
         same += f" ({change.rows.removed:,} rows of the input embeddings were removed)"
     if change.unread:
-        return Finding(
+        return ONLY_UNREAD.finding(
             "problem",
             f"Only what no vector depends on has changed ({first_of(change.unread)}); {same}.",
             "The network computes what the base computes: the training went into a head or pooler that an embedding "
             "does not use.",
             "Train the pooled vector itself (a sentence-transformers loss), and check that the encoder is not frozen "
             "(requires_grad) and is the one in the optimizer.",
-            ONLY_UNREAD,
             float(len(change.unread)),
         )
-    return Finding(
+    return NOTHING.finding(
         "problem",
         f"No weight has changed: {same}.",
         "The training did not reach the saved weights: the network is the base's.",
         "Save the trained model and not the one that was loaded: an adapter has to be merged first (merge_and_unload), "
         "shards of a distributed training have to be gathered, and parameters need requires_grad and a place in the "
         "optimizer.",
-        NOTHING,
         0.0,
     )
 
@@ -79,7 +115,7 @@ def _random(change: WeightChange) -> Finding | None:
     if not change.random:
         return None
     tensors = [tensor for block in change.blocks if block.name in change.random for tensor in block.tensors]
-    return Finding(
+    return REPLACED.finding(
         "problem",
         f"{_count(change.random, 'block')} {'holds' if len(change.random) == 1 else 'hold'} random numbers where the "
         f"base has trained ones: {first_of(change.random)} (‖Δ‖/‖W‖ {_ratio(relative(tensors))}, "
@@ -87,7 +123,6 @@ def _random(change: WeightChange) -> Finding | None:
         "They were initialised again when the model was loaded or saved, or were never loaded.",
         "Compare the names of tensors in both files: a prefix, or layers that were not in the file that was trained "
         "from.",
-        REPLACED,
         float(len(change.random)),
     )
 
@@ -97,13 +132,12 @@ def _places(change: WeightChange) -> Finding | None:
         return None
     said = "; ".join(f"{name} = the base's {place}" for name, place in change.places[:NAMED_AT_MOST])
     has_other_depth = any(tensor.shape is None or tensor.before is None for tensor in change.tensors)
-    return Finding(
+    return MOVED.finding(
         "ok" if has_other_depth else "problem",
         f"{_count([name for name, _ in change.places], 'block')} {'holds' if len(change.places) == 1 else 'hold'} what "
         f"another block of the base holds: {said}{' …' if len(change.places) > NAMED_AT_MOST else ''}.",
-        "" if has_other_depth else "The layers run in another order than they were trained in.",
-        "" if has_other_depth else "Compare the numbers of layers in the names of both files.",
-        MOVED,
+        "The layers run in another order than they were trained in.",
+        "Compare the numbers of layers in the names of both files.",
         float(len(change.places)),
     )
 
@@ -116,7 +150,7 @@ def _unrelated(change: WeightChange) -> Finding | None:
     if not names:
         return None
     is_all = len(names) >= MOST * len(change.blocks)
-    return Finding(
+    return REPLACED.finding(
         "look",
         f"{_count(names, 'block')} {'has' if len(names) == 1 else 'have'} nothing to do with the base's: "
         f"{first_of(names)} (cosine near 0), though {'it is' if len(names) == 1 else 'they are'} trained"
@@ -126,7 +160,6 @@ def _unrelated(change: WeightChange) -> Finding | None:
         else "Layers that were initialised again and trained from nothing look like this, and so do layers of another "
         "checkpoint.",
         "Check which base it was made from.",
-        REPLACED,
         float(len(names)),
     )
 
@@ -142,14 +175,13 @@ def _uneven(change: WeightChange) -> Finding | None:
     if not far:
         return None
     said = first_of([f"{name} ({_ratio(by)})" for name, by in far.items()])
-    return Finding(
+    return UNEVEN.finding(
         "look",
         f"{_count(list(far), 'block')} moved by half of {'its' if len(far) == 1 else 'their'} length or more while the "
         f"others hardly did: {said}; the one in the middle moved by {_ratio(middle)} (‖Δ‖/‖W‖).",
         "Training moves layers together. Noise, a merge, or a part of another checkpoint looks like this, and so does "
         "a layer that alone was trained for long.",
         "Check where that layer comes from: compare its tensors with those of the checkpoint before.",
-        UNEVEN,
         max(far.values()),
     )
 
@@ -161,14 +193,13 @@ def _still(change: WeightChange) -> Finding | None:
     others = [tensor for tensor in in_layers if not tensor.is_matrix and tensor.status == "moved"]
     if not matrices or not others or any(tensor.status not in ("same", "rounded") for tensor in matrices):
         return None
-    return Finding(
+    return STILL.finding(
         "look",
         f"None of the {len(matrices)} matrices in the layers has moved, while {len(others)} of their norms and biases "
         "have.",
         "Some tune only these on purpose; otherwise gradients did not reach the matrices (seen with sharded training), "
         "or an adapter was saved without being merged.",
         "If the matrices were to be trained, check that their gradients are not None after a step.",
-        STILL,
         float(len(matrices)),
     )
 
@@ -205,7 +236,7 @@ def _moved(change: WeightChange) -> Finding:
     if sum(tensor.compared for tensor in tensors if tensor.rounded_to) > MOST * change.compared:
         sentences.append(f"What rounding to {' and '.join(rounded)} changed is not counted")
     value = relative(tensors)
-    return Finding("ok", ". ".join(sentences) + ".", name=CHANGED, value=value)
+    return CHANGED.finding("ok", ". ".join(sentences) + ".", value=value)
 
 
 def _of_rows(rows: RowChange) -> str:

@@ -15,7 +15,8 @@ from embaudit.checkpoint.model import forget_models
 from embaudit.checkpoint.modules import NoTransformer
 from embaudit.checkpoint.streamed import is_in_files
 from embaudit.declared.document import Page
-from embaudit.declared.finding import COULD_NOT_RUN, Finding, Level, guarded, worst_first
+from embaudit.declared.finding import Finding, Level, worst_first
+from embaudit.declared.rule import COULD_NOT_RUN, FAILED, Rule, guarded
 from embaudit.measures.integrity.function import function_findings
 from embaudit.measures.integrity.hard import HardTexts
 from embaudit.measures.integrity.integrity import integrity_findings
@@ -43,6 +44,9 @@ PARTS = {
 }
 IN_FILES = "its weights stay in their files, and a layer's are in memory while it computes: the vectors are the same."
 STOPPED = f"stopped{COULD_NOT_RUN}"
+NOT_LOADABLE = Rule(
+    "not_loadable", problem_if="it cannot be loaded as it would be served", reason="[checkpoints](checkpoints.md)"
+)
 # Called with a line for whoever waits.
 Progress = Callable[[str], None]
 
@@ -169,12 +173,8 @@ def check(
 
 def not_loadable(reference: str, error: CheckpointError, seconds: float = 0.0, base: str | None = None) -> CheckReport:
     """The report of a checkpoint that cannot be loaded."""
-    finding = Finding(
-        "problem",
-        error.happened,
-        "It cannot be loaded as it would be served.",
-        error.next_step,
-        name="not_loadable",
+    finding = NOT_LOADABLE.finding(
+        "problem", error.happened, "It cannot be loaded as it would be served.", error.next_step
     )
     return CheckReport(reference, None, (finding,), seconds=seconds, base=base)
 
@@ -215,12 +215,12 @@ class _Parts:
     def stopped(self) -> Finding:
         """What was not measured because somebody stopped the check."""
         left = [words for part, words in self.left.items() if part != "change" or self.base is not None]
-        return Finding(
+        return FAILED.finding(
             "not measured",
             f"The check was stopped. Not measured: {', '.join(left)}.",
             "What these parts would have found is unknown.",
             "Run the same command again.",
-            name=STOPPED,
+            part="stopped",
         )
 
     def _run(self, part: str, check: Callable[[], list[Finding]], called: str = "") -> None:

@@ -10,7 +10,7 @@ from embaudit.checkpoint.files import weight_files
 from embaudit.checkpoint.load import load_from_files
 from embaudit.checkpoint.mapped import giving_back
 from embaudit.checkpoint.modules import NoTransformer
-from embaudit.declared.finding import Finding, guarded
+from embaudit.declared.rule import guarded
 from embaudit.measures.integrity.integrity import integrity_findings
 from embaudit.questions.check.check import CheckReport, Progress, not_loadable
 from embaudit.questions.check.verdict import FILES_ONLY, verdict_of
@@ -48,6 +48,6 @@ def check_files(
         found = guarded("integrity", lambda: integrity_findings(checkpoint))
     found += guarded("files_beside_the_weights", lambda: export_findings(checkpoint, figures, runs=False))
     advice = f"Check it whole before it is served: embaudit check {shlex.quote(reference)}"
-    found.append(Finding("not measured", NOT_RUN, advice=advice, name=FILES_ONLY))
+    found.append(FILES_ONLY.finding("not measured", NOT_RUN, advice=advice))
     progress(f"{reference}: {verdict_of(found).line}")
     return CheckReport(reference, checkpoint.checkpoint_id, tuple(found), figures, time.monotonic() - start)

@@ -9,18 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from embaudit.declared.finding import LEVELS, Finding, guarded
+from embaudit.declared.finding import LEVELS, Finding
+from embaudit.declared.rule import Rule, guarded, number
 from embaudit.embedders.function import LISTS, Answers, EmbeddingFunction
+from embaudit.measures.integrity.function import SAME_VECTOR
 from embaudit.measures.quality.lengths import RULE as LENGTHS
 from embaudit.measures.quality.lengths import Declared, length_findings
 from embaudit.measures.quality.material import Material, sample_material
 from embaudit.measures.quality.measured import Measured
-from embaudit.questions.blackbox.limit import limit_findings
-from embaudit.questions.blackbox.numbers import MAY_HAVE_NONE, hard_texts, number_findings
+from embaudit.questions.blackbox.limit import TAIL, limit_findings
+from embaudit.questions.blackbox.numbers import MAY_HAVE_NONE, NO_VECTOR, NOT_FINITE, hard_texts, number_findings
 from embaudit.questions.blackbox.quality import CallerPrompts, served_quality
 from embaudit.questions.check.check import CheckReport
 from embaudit.questions.parity.asking import ask_as, ask_otherwise, confirmed, still_the_same
-from embaudit.questions.parity.compare import HALF
+from embaudit.questions.parity.compare import HALF, SAME
 from embaudit.questions.parity.findings import UNSTEADY, asked_for, finding_of_asking
 from embaudit.questions.parity.parity import asked_alone
 from embaudit.questions.parity.ranges import ask_many_at_once
@@ -31,6 +33,26 @@ from embaudit.words.sentences import within
 
 if TYPE_CHECKING:
     from embaudit.checkpoint import TextKind
+
+ONE_FUNCTION = Rule(
+    "one_function",
+    look_if=f"1 − cosine above {number(SAME)} between a text alone and in a batch, again, with seven others, or as "
+    "base64",
+    problem_if=f"above what the server rounds (ten times what it rounds alone; {number(HALF)} where that is not "
+    "known), or no vector so",
+    reason=f"half precision in batches stays below {number(HALF)}. `not measured` if no text has a vector, or if "
+    "vectors do not stay",
+)
+IN_A_ROLE = Rule(
+    "{rule}_as_{role}",
+    look_if="as above",
+    problem_if="as above",
+    reason="of what has a way of its own for queries (`…_as_queries`), or documents: the same hard texts asked for "
+    "so, for `not_finite`, `no_vector`, `same_vector` and `one_function`. What is said of texts is not said again",
+)
+INSIDE = Rule(
+    "inside", reason="`not measured`: what happens inside (weights, layers, states, tokens) is not seen by its vectors"
+)
 
 
 def check_served(
@@ -82,13 +104,13 @@ def _parts(
     yield from ignored_dimensions(function, alone.vectors.shape[1])
     yield from guarded("numbers", lambda: list(number_findings(texts, alone, function.kind)))
     # Whether a text gets the same vector again cannot be told from kept ones.
-    one_function = guarded("one_function", lambda: [_one_function(function.live, texts, alone, log)])
+    one_function = guarded(ONE_FUNCTION.name, lambda: [_one_function(function.live, texts, alone, log)])
     yield from one_function
-    if any(one.name == UNSTEADY for one in one_function):
+    if any(one.name == UNSTEADY.name for one in one_function):
         return
     yield from guarded("roles", lambda: list(_in_roles(function, texts, alone)))
     documents = [text for collection in material.collections for text in asking.documents(collection.documents)]
-    yield from guarded("tail", lambda: limit_findings(function.live, documents))
+    yield from guarded(TAIL.name, lambda: limit_findings(function.live, documents))
 
     measured: list[Measured] = []
 
@@ -99,12 +121,13 @@ def _parts(
         return list(report.findings)
 
     yield from guarded("quality", quality)
-    yield from guarded(LENGTHS, lambda: length_findings([alone.vectors], measured, Declared(is_served=True), figures))
+    yield from guarded(
+        LENGTHS.name, lambda: length_findings([alone.vectors], measured, Declared(is_served=True), figures)
+    )
     if function.why_closed:
-        yield Finding(
+        yield INSIDE.finding(
             "not measured",
             f"What happens inside was not looked at (weights, layers, states, tokens): {function.why_closed}.",
-            name="inside",
         )
 
 
@@ -120,15 +143,15 @@ def _in_roles(function: EmbeddingFunction, texts: Sequence[str], alone: Answers)
             continue
         asked.append(role)
         answers = asked_alone(function.live, {"plain": some[:1], kind: some})[kind]
-        behind = kind.replace(" ", "_")
+        behind = asked_for(kind)
         for one in number_findings(some, answers, function.kind):
-            is_new = one.name != "same_vector" or (one.value or 0.0) > told.get(one.name, 0.0)
+            is_new = one.name != SAME_VECTOR.name or (one.value or 0.0) > told.get(one.name, 0.0)
             if one.level != "ok" and is_new:
                 sentence = f"Asked for {asked_for(kind)}: {within(one.sentence)}"
-                yield replace(one, sentence=sentence, name=f"{one.name}_{behind}")
+                yield replace(one, sentence=sentence, name=IN_A_ROLE.name.format(rule=one.name, role=behind))
         ways = [finding_of_asking(one) for one in ask_as(function.live, role, some, answers.vectors)]
         if ways and (worst := _worst(ways)).level != "ok":
-            yield replace(worst, name=f"one_function_{behind}")
+            yield replace(worst, name=IN_A_ROLE.name.format(rule=ONE_FUNCTION.name, role=behind))
 
 
 def _steady(
@@ -138,19 +161,18 @@ def _steady(
 
     A model that was exchanged meanwhile explains a limit, a loss and a batch, and none of them is there.
     """
-    drifted = [one for one in findings if one.name == UNSTEADY]
+    drifted = [one for one in findings if one.name == UNSTEADY.name]
     if not drifted:
         moved = still_the_same(function, log) if function.may_depend_on_asking else None
         if moved is None:
             return tuple(findings)
-        drifted = [replace(finding_of_asking(moved), name=UNSTEADY)]
+        drifted = [replace(finding_of_asking(moved), name=UNSTEADY.name)]
     figures.clear()
-    lacking = [one for one in findings if one.name in ("not_finite", "no_vector")]
-    unmeasured = Finding(
+    lacking = [one for one in findings if one.name in (NOT_FINITE.name, NO_VECTOR.name)]
+    unmeasured = ONE_FUNCTION.finding(
         "not measured",
         "Batches, the limit, scores and lengths were not measured: they rest on vectors that do not stay.",
         advice="Look first at why the same text gets another vector.",
-        name="one_function",
     )
     return (*drifted, *lacking, unmeasured)
 
@@ -161,7 +183,7 @@ def _one_function(function: EmbeddingFunction, texts: Sequence[str], alone: Answ
     places = np.flatnonzero(has_vector).tolist()
     if not places:
         sentence = "Whether a text gets one vector however it is asked was not measured: none has a vector."
-        return Finding("not measured", sentence, name="one_function")
+        return ONE_FUNCTION.finding("not measured", sentence)
     # Texts of all kinds and lengths.
     places = places[:: max(1, len(places) // 24)]
     ways = list(ask_otherwise(function, None, [texts[place] for place in places], alone.vectors[places], log=log))
@@ -171,7 +193,7 @@ def _one_function(function: EmbeddingFunction, texts: Sequence[str], alone: Answ
         ways += [] if many is None else [many]
     unsteady = next((one for one in ways if not one.is_repeatable), None)
     if unsteady is not None:
-        return replace(finding_of_asking(unsteady), name=UNSTEADY)
+        return replace(finding_of_asking(unsteady), name=UNSTEADY.name)
     # Lists in place of base64 say nothing of base64.
     worst = _worst([finding_of_asking(one) for one in ways if one.cause != LISTS])
     if worst.level == "ok":
@@ -179,8 +201,8 @@ def _one_function(function: EmbeddingFunction, texts: Sequence[str], alone: Answ
         if not function.takes_many_at_once:
             how = "alone, in batches, and again"
         sentence = f"A text gets one vector {how} (1 − cosine at most {worst.value:.1e})."
-        return replace(worst, sentence=sentence, name="one_function")
-    return replace(worst, name="one_function")
+        return replace(worst, sentence=sentence, name=ONE_FUNCTION.name)
+    return replace(worst, name=ONE_FUNCTION.name)
 
 
 def _worst(found: Sequence[Finding]) -> Finding:

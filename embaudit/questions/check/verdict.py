@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from embaudit.declared.finding import COULD_NOT_RUN, Finding, Level
+from embaudit.declared.finding import Finding, Level
+from embaudit.declared.rule import COULD_NOT_RUN, Rule
 from embaudit.measures.integrity.tables import TOKENIZER
 
 Kind = Literal["do not serve", "could not be checked", "look first", "nothing found wrong", "files only", "not checked"]
@@ -20,7 +21,7 @@ LEVEL_OF: dict[str, Level] = {
     "not checked": "not measured",
 }
 # The finding which says that the network was not run.
-FILES_ONLY = "files_only"
+FILES_ONLY = Rule("files_only", reason="`not measured`: the network was not run (`--files`)")
 # The measures of an audit that say whether the checkpoint may be served; the others describe one that may.
 FIRST = ("integrity", "quality")
 # Where one finding explains another, the cause comes first. What is not listed comes after these, in order of running.
@@ -129,7 +130,7 @@ def verdict_of(findings: Sequence[Finding]) -> Verdict:
     first = min(
         (finding for finding in findings if finding.level == "look"), key=lambda one: _rank(one.name), default=None
     )
-    if any(finding.name == FILES_ONLY for finding in findings):
+    if any(finding.name == FILES_ONLY.name for finding in findings):
         return Verdict("files only", None, looks, unmeasured, first)
     return Verdict("look first" if looks else "nothing found wrong", None, looks, unmeasured, first)
 

@@ -11,15 +11,26 @@ from embaudit.checkpoint.files import refuse_pointers
 from embaudit.checkpoint.onnx_encoder import INSTALL, has_onnxruntime
 from embaudit.checkpoint.onnx_file import OnnxFile, UnsafeFile, read_onnx
 from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Rule
 from embaudit.questions.exports.tokenizer import tokenizer_findings
 from embaudit.words.errors import CheckpointError, EmbauditError, one_line
 from embaudit.words.sentences import first_of
 
-UNREADABLE, UNSAFE, NOT_HELD = "export_unreadable", "export_unsafe", "export_not_measured"
 # How a file is served whose format is not run here.
 SERVED: dict[Format, str] = {"GGUF": "llama-server --embedding -m {path} --port 8080"}
 NAMED_AT_MOST = 4
 OLDER = "Servers that read these files may serve another model, such as an older revision."
+UNREADABLE = Rule(
+    "export_unreadable",
+    look_if="a pointer, a web page, empty, cut off, or its weights are missing",
+    reason="whoever downloads it, sees it fail",
+)
+UNSAFE = Rule("export_unsafe", problem_if="it names weights outside the checkpoint", reason="it is not loaded")
+NOT_HELD = Rule(
+    "export_not_measured",
+    reason="`not measured`: onnxruntime is not installed or does not run it, another runtime's, or on the hub only; "
+    "with what would measure it",
+)
 
 
 def export_findings(checkpoint: Checkpoint, figures: dict[str, Any], *, runs: bool = True) -> list[Finding]:
@@ -76,19 +87,17 @@ def _held(checkpoint: Checkpoint, files: dict[ExportedFile, OnnxFile], figures: 
 
 def _unreadable(export: ExportedFile, error: CheckpointError) -> Finding:
     if isinstance(error, UnsafeFile):
-        return Finding(
+        return UNSAFE.finding(
             "problem",
             error.happened,
             "Whoever loads it reads a file of the machine that it runs on as weights.",
             error.next_step,
-            UNSAFE,
         )
-    return Finding(
+    return UNREADABLE.finding(
         "look",
         error.happened,
         f"Servers that read {export.name} fail, or serve what they downloaded before.",
         error.next_step,
-        UNREADABLE,
     )
 
 
@@ -96,12 +105,11 @@ def _not_run(export: ExportedFile, error: Exception) -> Finding:
     reason, advice = f"{type(error).__name__}: {one_line(error)}", "Report it, with the name of the file."
     if isinstance(error, EmbauditError):
         reason, advice = error.happened, error.next_step
-    return Finding(
+    return NOT_HELD.finding(
         "not measured",
         f"Whether {export.name} is the weights was not measured: {reason}",
         "Servers that read it may serve another model.",
         advice,
-        NOT_HELD,
     )
 
 
@@ -109,12 +117,11 @@ def _not_held(checkpoint: Checkpoint, exports: list[ExportedFile], *, runs: bool
     """One finding for all files that are not run here."""
     reference = shlex.quote(str(checkpoint.resolved.ref))
     names = [f"{export.name} ({export.format})" for export in exports]
-    return Finding(
+    return NOT_HELD.finding(
         "not measured",
         f"Beside the weights {'lies' if len(names) == 1 else 'lie'} {_shown(names)}: not held against them.",
         OLDER,
         " ".join(_how_to_measure(exports, reference)) if runs else f"Check it whole: embaudit check {reference}",
-        NOT_HELD,
         float(len(names)),
     )
 
@@ -136,13 +143,12 @@ def _on_the_hub(checkpoint: Checkpoint, exports: list[ExportedFile]) -> list[Fin
         return []
     target = ref.name.partition("/")[2]
     return [
-        Finding(
+        NOT_HELD.finding(
             "not measured",
             f"On the hub beside the weights {'lies' if len(names) == 1 else 'lie'} {_shown(names)}, which "
             f"{'is' if len(names) == 1 else 'are'} not downloaded with a checkpoint: not held against the weights.",
             OLDER,
             f"hf download {ref.name} --revision {revision} --local-dir {target} && embaudit check ./{target}",
-            NOT_HELD,
             float(len(names)),
         )
     ]

@@ -8,17 +8,16 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Rule
+from embaudit.declared.rule import number as decimals
 from embaudit.questions.exports.held import ExportComparison
 from embaudit.questions.exports.quantised import BITS
 from embaudit.questions.parity.apart import farthest, is_apart, is_rounding
 from embaudit.questions.parity.compare import HALF, SAME, SAME_LENGTH, KindDifference
 from embaudit.words.shown import quoted
 
-ANOTHER, ROUNDED, SAME_FUNCTION = "export_is_another", "export_rounded", "export_same"
-BATCHED = "export_batches"
 # Times what the checkpoint's own matrices move its vectors by when they are rounded so: of the median, and of a kind of
-# one or two texts, for which it is chance. Files of all-MiniLM-L6-v2 by four settings of onnxruntime's quantisation do
-# .75 to .93 times as much, and .5 to 1.3 times for a kind; of a tiny model with random weights, up to 5 times for one.
+# one or two texts, for which it is chance.
 FACTOR, FACTOR_OF_A_KIND = 3.0, 10.0
 # Another pooling explains a difference if it leaves less than this share of it.
 EXPLAINED = 0.5
@@ -26,6 +25,33 @@ EXPLAINED = 0.5
 LENGTH_IF_QUANTISED = 0.1
 # A search shows another text in every ten from here on.
 NEIGHBOURS = 0.9
+SAME_FUNCTION = Rule(
+    "export_same",
+    reason=f"`ok`: 1 − cosine up to {decimals(SAME)}, in half precision up to {decimals(HALF)}, for texts of every "
+    "kind, alone and in batches of eight",
+)
+ROUNDED = Rule(
+    "export_rounded",
+    look_if=f"fewer than {decimals(10 * NEIGHBOURS)} of a sentence's ten nearest are the same",
+    reason="`ok`: as far off as its precision rounds. One of ten results is then another",
+)
+ANOTHER = Rule(
+    "export_is_another",
+    problem_if="most tensors of the same name are another revision's; another pooling leaves less than "
+    f"{decimals(EXPLAINED)} of the difference; another length of vectors; a length at which texts end, or texts "
+    f"without a vector; otherwise 1 − cosine above {decimals(SAME)} in float32, {decimals(HALF)} in half precision, or "
+    f"{decimals(FACTOR)} times (of one kind, {decimals(FACTOR_OF_A_KIND)} times) what rounding the checkpoint's own "
+    "matrices does",
+    reason="onnxruntime's files of all-MiniLM-L6-v2 are .75 to .93 times as far off as that, whatever their bits and "
+    "scales; one or two texts of a kind, .5 to 1.3 times, and up to 5 times for a tiny model with random weights",
+)
+BATCHED = Rule(
+    "export_batches",
+    look_if="it fails on a batch",
+    problem_if="another vector in a batch than alone, by the same bounds",
+    reason="padding is read. Files of 8 bits share a scale among the texts of a batch, so theirs differ by about as "
+    "much as they are rounded",
+)
 
 
 def findings_of(held: Sequence[ExportComparison], reference: str) -> Iterator[Finding]:
@@ -37,11 +63,10 @@ def findings_of(held: Sequence[ExportComparison], reference: str) -> Iterator[Fi
     same = [one for one in held if one.is_same and not _failed(one) and _in_batches(one) is None]
     if same:
         worst = max(one.worst for one in same)
-        yield Finding(
+        yield SAME_FUNCTION.finding(
             "ok",
             f"{_listed([one.name for one in same])} {'gives' if len(same) == 1 else 'give'} the vectors of the "
             f"weights (1 − cosine at most {worst:.1e}).",
-            name=SAME_FUNCTION,
             value=worst,
         )
     for one in held:
@@ -69,13 +94,12 @@ def _another(held: ExportComparison, reference: str) -> Finding | None:
     elif apart:
         first += ": its vectors point the same way and have another length"
     command = _command(held, reference)
-    return Finding(
+    return ANOTHER.finding(
         "problem",
         ". ".join([first, *because]) + ".",
         "Servers that read this file serve another model than the one that was checked, and its vectors do not match "
         "those of the weights.",
         f"Export it again from these weights, or remove it. What it does otherwise: {command}",
-        ANOTHER,
         held.worst if np.isfinite(held.worst) else None,
     )
 
@@ -141,13 +165,12 @@ def _in_batches(held: ExportComparison) -> Finding | None:
     found = held.batched
     if found.failures:
         place, reason = next(iter(found.failures.items()))
-        return Finding(
+        return BATCHED.finding(
             "look",
             f"{_described(held)} fails on batches of texts of different lengths, {quoted(found.texts[place])} among "
             f"them: {reason.rstrip('.')}.",
             "Servers put texts that come together into batches.",
             "Export it with a batch and a length of any size.",
-            BATCHED,
         )
     limit = SAME if held.precision == "float32" else HALF
     if held.precision in BITS:
@@ -155,13 +178,12 @@ def _in_batches(held: ExportComparison) -> Finding | None:
     far = found.median if held.precision in BITS else found.worst
     if not far > limit:
         return None
-    return Finding(
+    return BATCHED.finding(
         "problem",
         f"{_described(held)} gives a text another vector in a batch than alone (1 − cosine up to {found.worst:.2g}, on "
         f"{quoted(found.worst_text)}).",
         "What is stored then depends on which texts come together.",
         "Export it again with its attention mask: padding is read.",
-        BATCHED,
         found.worst,
     )
 
@@ -178,12 +200,11 @@ def _rounded(held: ExportComparison) -> Finding:
     if held.precision in BITS and held.batched.median > SAME:
         sentence += f"; the same text in a batch differs by {number(held.batched.median)}"
     is_much = held.overlap is not None and held.overlap < NEIGHBOURS
-    return Finding(
+    return ROUNDED.finding(
         "look" if is_much else "ok",
         f"{sentence}.",
-        "Its vectors do not match those of the weights: a search shows another text in every ten." if is_much else "",
-        "Encode documents and queries with the same file." if is_much else "",
-        ROUNDED,
+        "Its vectors do not match those of the weights: a search shows another text in every ten.",
+        "Encode documents and queries with the same file.",
         held.median,
     )
 

@@ -11,11 +11,19 @@ from embaudit.checkpoint.files import read_object, refuse_pointers
 from embaudit.checkpoint.hard_texts import KINDS
 from embaudit.checkpoint.tokenizer import NO_LIMIT, TOKENIZER_CONFIG
 from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Rule
 from embaudit.words.errors import CheckpointError, one_line
 from embaudit.words.shown import quoted
 
-NAME, FILE = "export_tokenizer", "tokenizer.json"
+FILE = "tokenizer.json"
 TEXTS = tuple(text for some in KINDS.values() for text in some)
+RULE = Rule(
+    "export_tokenizer",
+    look_if="it cannot be read",
+    problem_if="the tokenizer beside the file makes other tokens than the checkpoint's, or cuts at another length "
+    "than any of the checkpoint's files declares",
+    reason="servers of that folder read it",
+)
 
 
 def tokenizer_findings(checkpoint: Checkpoint, folder: Path) -> Iterator[Finding]:
@@ -32,30 +40,28 @@ def tokenizer_findings(checkpoint: Checkpoint, folder: Path) -> Iterator[Finding
         limits = [(name, _limit(theirs)), (f"{Path(name).parent}/{TOKENIZER_CONFIG}", _declared(folder))]
         known = {_limit(ours), _declared(own), checkpoint.max_length, NO_LIMIT}
     except CheckpointError as error:
-        yield Finding("look", error.happened, "Servers of that folder cannot read texts.", error.next_step, NAME)
+        yield RULE.finding("look", error.happened, "Servers of that folder cannot read texts.", error.next_step)
         return
     for tokenizer in (theirs, ours):
         tokenizer.no_truncation()
         tokenizer.no_padding()
     differing = [text for text in TEXTS if theirs.encode(text).ids != ours.encode(text).ids]
     if differing:
-        yield Finding(
+        yield RULE.finding(
             "problem",
             f"{name} makes other tokens of {len(differing)} of {len(TEXTS)} texts than the checkpoint's own, "
             f"{quoted(differing[0])} first.",
             "Servers that read that folder give such texts other vectors.",
             f"Copy the checkpoint's {FILE} there, or remove it.",
-            NAME,
             float(len(differing)),
         )
     for file, limit in limits:
         if limit not in known:
-            yield Finding(
+            yield RULE.finding(
                 "problem",
                 f"{file} cuts texts after {limit} tokens, where the checkpoint reads {checkpoint.max_length}.",
                 "Servers that read that folder give longer texts other vectors.",
                 f"Set its limit to {checkpoint.max_length}.",
-                NAME,
                 float(limit),
             )
 

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from embaudit.declared.finding import Finding, Level
+from embaudit.declared.rule import Rule, number
 from embaudit.questions.parity.apart import farthest, is_apart, moved
 from embaudit.questions.parity.asking import AGAIN, BatchingCheck
 from embaudit.questions.parity.compare import (
+    HALF,
     LEFT,
     SAME,
     KindDifference,
@@ -24,10 +26,32 @@ from embaudit.words.shown import quoted
 if TYPE_CHECKING:
     from embaudit.questions.parity.explain import Explanation
 
-# The rule of a difference that is no more than rounding.
-ROUNDED = "precision"
+SAME_VECTORS = Rule("same_vectors", reason=f"`ok`: 1 − cosine at most {number(SAME)} for texts of every kind")
+ROUNDED = Rule(
+    "precision",
+    look_if=f"1 − cosine above {number(SAME)}, and no more than half precision rounds ({number(HALF)})",
+    reason="scores move in the third digit at most; neighbours that are nearly tied may change places",
+)
+ANOTHER = Rule(
+    "another_function",
+    problem_if="1 − cosine above what half precision rounds, for a kind of text; another length of vectors, or "
+    "another number of dimensions",
+    reason="what one of them indexed cannot be searched with the other",
+)
+ASKED = Rule(
+    "asked_{how}",
+    look_if=f"1 − cosine above {number(SAME)} between a text alone and asked in another way (a batch, again, base64 "
+    "…), up to what the function rounds",
+    problem_if="beyond that, or no vector so",
+    reason="what is stored depends on what else is asked at the time. `not measured` if none has a vector that can be "
+    "compared",
+)
 # The rule of what was not measured of a function that changes while it is asked.
-UNSTEADY = "unsteady"
+UNSTEADY = Rule(
+    "unsteady",
+    problem_if="the same texts get other vectors, alone, later on; with when",
+    reason="what was asked in between rests on it and is `not measured`",
+)
 # What another function means, and what to do.
 OF_A_CHECKPOINT = (
     "What was audited is not what is served: scores and cut-offs of the audit do not hold for it.",
@@ -64,12 +88,11 @@ def findings_of(
     # Where the same text gets another vector the next time, nothing else can be explained.
     yield from (finding_of_asking(one) for one in asked if not one.is_repeatable)
     if any(not one.is_repeatable and one.how == AGAIN for one in asked):
-        yield Finding(
+        yield UNSTEADY.finding(
             "not measured",
             f"Whether it is the same function was not measured: {len(kinds)} kinds of text, batches and all else rest "
             "on vectors that do not stay.",
             advice="Look first at why the same text gets another vector.",
-            name=UNSTEADY,
         )
         yield from no_vector(kinds, known)
         return
@@ -98,19 +121,18 @@ def _difference(
         return
     if has_one_dimension and not apart and not rounded:
         sentence = f"Texts of {len(compared)} kinds get the same vectors (1 − cosine at most {worst:.1e})."
-        yield Finding("ok", sentence, name="same_vectors", value=worst)
+        yield SAME_VECTORS.finding("ok", sentence, value=worst)
     elif has_one_dimension and not apart:
         in_one_role = [asked_for(kind.kind) for kind in rounded if kind.kind in ROLES]
         is_all = len(in_one_role) < len(rounded)
         of = "Texts of all kinds" if is_all else f"What is asked for as {' and '.join(in_one_role)}"
         differ = "differ" if is_all else "differs"
-        yield Finding(
+        yield ROUNDED.finding(
             "look",
             f"{of} {differ} by no more than half precision rounds (1 − cosine at most {worst:.1e}, median "
             f"{float(np.median([kind.median for kind in (compared if is_all else rounded)])):.1e}).",
             "Scores move in the third digit at most; neighbours that are nearly tied may change places.",
             "Store and query with the same precision.",
-            ROUNDED,
             worst,
         )
     else:
@@ -123,12 +145,11 @@ def _difference(
             because += f". Asked for {' or '.join(right)}, it gives what the {known} gives"
         why = _because(explanation, is_all=not because, declared=declared)
         not_tried = dict.fromkeys(filter(None, map(_not_tried, (explanation, *alone.values()))))
-        yield Finding(
+        yield ANOTHER.finding(
             "problem",
             f"{_how_apart(apart, compared, dimensions, known)}{why}{because}.",
             meaning,
             f"{advice}{''.join(not_tried)}",
-            "another_function",
             worst if compared else None,
         )
 
@@ -199,60 +220,60 @@ def _not_tried(explanation: Explanation | None) -> str:
 def finding_of_asking(asked: BatchingCheck) -> Finding:
     """Whether a text asked in some way gets the vector that it gets alone."""
     difference = asked.difference
-    name = f"asked_{asked.how.split()[-1]}"
+    how = asked.how.split()[-1]
     if asked.how == AGAIN and asked.cause and not asked.is_repeatable:
-        return Finding(
+        return ASKED.finding(
             "problem",
             f"The same texts get other vectors {asked.cause} (1 − cosine up to {difference.worst:.2g}, for "
             f"{quoted(difference.worst_text)}, asked a second time).",
             "What is stored depends on when it was asked for.",
             asked.advice,
-            name=name,
             value=difference.worst,
+            how=how,
         )
     because = f" It {asked.cause}." if asked.cause else ""
     if difference.failures:
         place, reason = next(iter(difference.failures.items()))
-        return Finding(
+        return ASKED.finding(
             "problem",
             f"A text asked {asked.how} does not get the vector that it gets alone: {quoted(difference.texts[place])}: "
             f"{reason}.{because}",
             "Whether a text gets a vector depends on what else is asked.",
             asked.advice,
-            name=name,
             value=float(len(difference.failures)),
+            how=how,
         )
     if np.isnan(difference.worst) and asked.cause:
-        return Finding(
+        return ASKED.finding(
             "not measured",
             f"Asked {asked.how}, {asked.cause}: what it would give so was not compared.",
             "OpenAI's client asks for base64, and takes lists as well; others may not.",
             asked.advice,
-            name,
+            how=how,
         )
     if np.isnan(difference.worst):
-        return Finding(
+        return ASKED.finding(
             "not measured",
             f"Whether a text asked {asked.how} gets the vector that it gets alone could not be told: none has a vector "
             "that can be compared.",
             advice="Look first at what is said of texts that are asked alone.",
-            name=name,
+            how=how,
         )
     is_rounding = difference.worst <= asked.rounding or rounds_as_half(difference.distances)
     level: Level = "ok" if difference.worst <= SAME else "look" if is_rounding else "problem"
     if level == "ok":
-        return Finding(
+        return ASKED.finding(
             "ok",
             f"A text asked {asked.how} gets the vector that it gets alone (1 − cosine at most {difference.worst:.1e}).",
-            name=name,
             value=difference.worst,
+            how=how,
         )
-    return Finding(
+    return ASKED.finding(
         level,
         f"A text asked {asked.how} gets another vector than alone (1 − cosine up to {difference.worst:.2g}, on "
         f"{quoted(difference.worst_text)}).{because}",
         "What is stored depends on what else is asked at the time.",
         asked.advice,
-        name=name,
         value=difference.worst,
+        how=how,
     )

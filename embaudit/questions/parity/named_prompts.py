@@ -16,14 +16,13 @@ from embaudit.checkpoint.prompts import prompt_tokens
 from embaudit.declared.finding import Finding
 from embaudit.embedders.checkpoint import CheckpointFunction
 from embaudit.embedders.function import EmbeddingFunction
-from embaudit.measures.integrity.not_computed import prompts_not_picked
+from embaudit.measures.integrity.not_computed import PROMPT_NOT_PICKED, prompts_not_picked
 from embaudit.questions.parity.compare import HALF, apart
 from embaudit.questions.parity.texts import FRESH
 from embaudit.words.errors import EmbauditError
 
 # Distinct from what is asked for later: a cache would keep it.
 TOLD_BY = tuple(f"{text} Or so." for text in FRESH["document"])
-RULE = "prompt_not_picked"
 
 
 def as_named(known: EmbeddingFunction, other: EmbeddingFunction) -> tuple[EmbeddingFunction, tuple[Finding, ...]]:
@@ -62,11 +61,10 @@ def _fits(checkpoint: Checkpoint, other: EmbeddingFunction, role: TextKind) -> b
 
 def _said(role: TextKind, name: str, text: str, other: EmbeddingFunction) -> Iterator[Finding]:
     plural = "queries" if role == "query" else "documents"
-    yield Finding(
+    yield PROMPT_NOT_PICKED.finding(
         "look",
         f"{other.name} puts {text!r} before {plural}, which the checkpoint declares as {name!r}: they were compared "
         "with it.",
         f"sentence-transformers' encode_{role} looks for {role!r} and puts nothing: it gives other vectors.",
         f"Have the checkpoint declare it as {role!r}, too, in config_sentence_transformers.json.",
-        RULE,
     )

@@ -11,6 +11,7 @@ import numpy as np
 
 from embaudit.declared.document import Page
 from embaudit.declared.finding import Finding, Level
+from embaudit.declared.rule import Rule
 from embaudit.embedders.as_documents import taken_alike
 from embaudit.embedders.function import Answers, EmbeddingFunction, roles_to_compare
 from embaudit.questions.answer import AnswerFigure
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
 Verdict = Literal["the same function", "another function", "could not be compared"]
 Progress = Callable[[str], None]
+EXPLANATION = Rule("explanation", reason="`not measured`: the search for the reason of a difference failed")
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,7 @@ class ParityReport(Report):
     @property
     def is_rounded(self) -> bool:
         """Whether they differ by no more, and everywhere by about as much, as half precision rounds."""
-        return any(finding.name == ROUNDED for finding in self.findings)
+        return any(finding.name == ROUNDED.name for finding in self.findings)
 
     def page(self) -> Page:
         return parity_page(self)
@@ -238,7 +240,7 @@ def compare_with(
                 in_roles = explain_roles(checkpoint, texts, differing, vectors, explanation, ask)
         except Exception as error:  # a model of a stranger, used as nobody uses it, may raise anything
             reason = f"The search for the reason failed: {one_line(error)}"
-            failed = (Finding("not measured", reason, advice="Report it, with the names of both.", name="explanation"),)
+            failed = (EXPLANATION.finding("not measured", reason, advice="Report it, with the names of both."),)
     declared = ""
     if checkpoint is not None and other.checkpoint is not None and is_different:
         declared = said_of(compare_configs(other.checkpoint, checkpoint), "checkpoint")

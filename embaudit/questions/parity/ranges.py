@@ -14,6 +14,7 @@ import numpy as np
 from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.tokenizer import NO_LIMIT
 from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Rule
 from embaudit.embedders.function import EmbeddingFunction
 from embaudit.questions.parity.asking import BatchingCheck, held_to_alone
 from embaudit.questions.parity.compare import HALF, apart
@@ -36,7 +37,17 @@ CLOSE = 0.02
 # Words of another text.
 OTHER = ("paper", "green", "seven", "Dinner", "cloud", "glass", "Oslo", "engine", "quiet", "salt")
 # The rules of what is said of long texts.
-CUT, REFUSED = "declared_limit", "declared_limit_refused"
+CUT = Rule(
+    "declared_limit",
+    look_if="more is read of a text than the checkpoint declares",
+    problem_if="less is read",
+    reason="what is not read is in no vector; what a model was not trained to read may spoil one",
+)
+REFUSED = Rule(
+    "declared_limit_refused",
+    problem_if="texts within the declared limit get no vector",
+    reason="documents of that length cannot be stored",
+)
 
 
 def ask_many_at_once(
@@ -176,25 +187,23 @@ def _closed_in(read: int, cut: int, moves: Callable[[int], bool | None]) -> int:
 
 
 def _cut(read: int, limit: int) -> Finding:
-    return Finding(
+    return CUT.finding(
         "problem",
         f"It reads about {read:,} tokens of a text, where the checkpoint declares {limit:,}: what comes after them "
         "moves no vector.",
         "The ends of long documents are in no vector, and no search finds them.",
         f"Raise the server's own limit to {limit:,} tokens (max-model-len, max-batch-tokens, num_ctx), or split "
         f"documents at {read:,} tokens.",
-        CUT,
         float(read),
     )
 
 
 def _refused(length: int, limit: int, moves: _Moves) -> Finding:
-    return Finding(
+    return REFUSED.finding(
         "problem",
         f"A text of {length:,} tokens gets no vector, where the checkpoint declares {limit:,}: {moves.refusal}.",
         "Documents of that length cannot be stored.",
         "Raise the server's own limit, or split documents before they are sent.",
-        REFUSED,
         float(length),
     )
 
@@ -207,12 +216,11 @@ def _beyond(checkpoint: Checkpoint, function: EmbeddingFunction, limit: int, mov
     longer = [*words, *(OTHER[(place + 3) % len(OTHER)] for place in range(2 * tail))]
     if checkpoint.tokenizer.truncation_side == "left" or not moves.of_tail(longer, tail):
         return
-    yield Finding(
+    yield CUT.finding(
         "look",
         f"It reads more of a text than the {limit:,} tokens that the checkpoint declares (as of "
         f"{quoted(' '.join(longer[:6]))}).",
         "What a model was not trained to read may spoil a vector.",
         f"Set the server's limit to {limit:,} tokens, or split documents before they are sent.",
-        CUT,
         float(limit),
     )

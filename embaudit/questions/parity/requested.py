@@ -10,6 +10,7 @@ import numpy as np
 
 from embaudit.corpora.downstream.task import unit_rows
 from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Rule
 from embaudit.embedders.function import Answers, EmbeddingFunction, WrappedFunction
 from embaudit.questions.parity.compare import HALF, HALF_LENGTH, KindDifference
 
@@ -18,7 +19,11 @@ if TYPE_CHECKING:
     from embaudit.questions.parity.explain import Explanation
 
 # The rule of what is said where all dimensions come.
-IGNORED = "dimensions_ignored"
+IGNORED = Rule(
+    "dimensions_ignored",
+    problem_if="it gives another number of dimensions than `--dimensions` asks for",
+    reason="an index of the size that was asked for refuses its vectors, or keeps a part of them",
+)
 # How an explanation says so where nobody asked for it.
 KEEPS, NORMALISES = "keeps the first ", "normalises its vectors"
 NOT_NORMALISED = "cuts its vectors and does not normalise them again"
@@ -72,12 +77,11 @@ def ignored_dimensions(function: EmbeddingFunction, given: int) -> Iterator[Find
     """
     asked = function.asked_dimensions
     if asked is not None and given and given != asked:
-        yield Finding(
+        yield IGNORED.finding(
             "problem",
             f"Asked for {asked:,} dimensions, {function.name} gives {given:,}: the request is ignored.",
             "An index of the size that was asked for refuses its vectors, or keeps a part of them.",
             f"Leave --dimensions out, or have the server take the first {asked:,} numbers and normalise them.",
-            IGNORED,
             float(given),
         )
 

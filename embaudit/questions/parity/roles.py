@@ -10,6 +10,7 @@ import numpy as np
 
 from embaudit.checkpoint import Encoder
 from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Rule
 from embaudit.embedders.function import EmbeddingFunction
 from embaudit.questions.parity.apart import moved
 from embaudit.questions.parity.compare import HALF, LEFT, SAME, KindDifference, apart, compare_kind
@@ -24,7 +25,13 @@ if TYPE_CHECKING:
 # (n, D) vectors of texts that are asked for as something; NaN where there is none.
 Ask = Callable[[Sequence[str], "TextKind"], np.ndarray]
 # The rule of what is said of roles that only one of two can be asked for.
-UNTOLD = "roles"
+UNTOLD = Rule(
+    "roles",
+    look_if="a function gives queries, or documents, other vectors than texts asked for as neither, and the other one "
+    "takes all alike",
+    reason="one takes the other's place in a search only if its callers do the same. `not measured` of a checkpoint's "
+    "prompts, if the other is asked for texts alone",
+)
 
 
 def explain_roles(
@@ -142,13 +149,12 @@ def told_by_one(
     prompts = {asked_for(kind): teller.checkpoint.reading(ROLES[kind]).prompt.text for kind in kinds}
     said = ", ".join(f"{repr(prompt) if prompt else 'nothing'} before {of}" for of, prompt in prompts.items())
     options = " ".join(f"--{ROLES[f'as {of}']}-prompt {prompt!r}" for of, prompt in prompts.items())
-    yield Finding(
+    yield UNTOLD.finding(
         "not measured",
         f"The {other.kind} is asked for texts alone, so what queries and documents get as such was not compared: the "
         f"checkpoint puts {said}.",
         "Its callers have to put it there.",
         f"As its callers ask it: {options}",
-        UNTOLD,
     )
 
 
@@ -178,12 +184,11 @@ def does_otherwise(
             else f"gives other vectors than for texts (1 − cosine up to {difference.worst:.2g}, for "
             f"{quoted(difference.worst_text)})"
         )
-        yield Finding(
+        yield UNTOLD.finding(
             "look",
             f"Asked for {asked_for(kind)}, the {teller.kind} {teller.name} {how}; {but}.",
             "Texts that are asked for as neither were compared. One takes the other's place in a search only if its "
             "callers do the same.",
             "See what it does to them. What callers put before them can be said: --query-prompt, --document-prompt",
-            UNTOLD,
             difference.worst if np.isfinite(difference.worst) else None,
         )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from embaudit.declared.finding import Finding, Level
+from embaudit.declared.rule import Rule
 from embaudit.questions.parity.compare import KindDifference, compare_kind
 from embaudit.questions.parity.texts import NAMED, ROLES
 from embaudit.words.sentences import first_of
@@ -30,6 +31,23 @@ OFTEN_REFUSED = ("empty", "blank", "lengths", "at the limit", "beyond the limit"
 LEAVE_OUT = "Leave such texts out before it is asked."
 # Whatever is given in place of a vector of these: a status, None, NaN, zeros.
 NOTHING_IN_THEM = ("empty", "blank")
+UNUSABLE = Rule(
+    "not_finite",
+    problem_if="NaN or zeros, of a kind of text other than those",
+    reason="no search finds them, and some indexes refuse them",
+)
+NO_VECTOR = Rule(
+    "no_vector",
+    look_if="none of texts with nothing in them; a refusal (status 4…) of those that are too long",
+    problem_if="none of a text that the other function encodes",
+    reason="many servers refuse texts that are empty or too long, and say so",
+)
+NO_VECTOR_OF_FIRST = Rule(
+    "no_vector_of_first",
+    look_if=NO_VECTOR.look_if,
+    problem_if=NO_VECTOR.problem_if,
+    reason="the same of the first function, if it is no checkpoint",
+)
 
 
 def not_finite(kinds: Sequence[KindDifference]) -> Iterator[Finding]:
@@ -41,17 +59,16 @@ def not_finite(kinds: Sequence[KindDifference]) -> Iterator[Finding]:
         lacking = [one for one in found if one[0].kind not in NOTHING_IN_THEM]
         empty = [one for one in found if one[0].kind in NOTHING_IN_THEM]
         if lacking:
-            yield Finding(
+            yield UNUSABLE.finding(
                 "problem",
                 f"{_which(lacking)} get {what}, {_first(lacking)} first.",
                 "No search finds them, and some indexes refuse them.",
                 advice,
-                "not_finite",
                 _count(lacking),
             )
         if empty:
             sentence = f"{_which(empty)} get {what}, {_first(empty)} first."
-            yield Finding("look", sentence, "There is nothing in them.", LEAVE_OUT, "no_vector", _count(empty))
+            yield NO_VECTOR.finding("look", sentence, "There is nothing in them.", LEAVE_OUT, _count(empty))
 
 
 def no_vector(kinds: Sequence[KindDifference], known: str) -> Iterator[Finding]:
@@ -81,7 +98,7 @@ def no_vector(kinds: Sequence[KindDifference], known: str) -> Iterator[Finding]:
         if some:
             kind, places = some[0]
             sentence = f"{_which(some)} get no vector, {_first(some)} first: {kind.failures[places[0]]}."
-            yield Finding(level, sentence, *words[level], "no_vector", _count(some))
+            yield NO_VECTOR.finding(level, sentence, *words[level], _count(some))
 
 
 def no_vector_of_first(
@@ -98,7 +115,7 @@ def no_vector_of_first(
         for own, other in ((ours[kind.kind], theirs[kind.kind]),)
     ]
     for found in no_vector(turned, "other"):
-        yield replace(found, sentence=f"By {name}, {found.sentence}", name="no_vector_of_first")
+        yield replace(found, sentence=f"By {name}, {found.sentence}", name=NO_VECTOR_OF_FIRST.name)
 
 
 def _broken(kind: KindDifference) -> list[int]:

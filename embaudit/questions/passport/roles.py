@@ -64,4 +64,4 @@ def untold_roles(passport: Passport, other: EmbeddingFunction, theirs: Mapping[s
 
 def _not_compared(why: str, advice: str) -> Finding:
     sentence = f"{why}, so what queries and documents get as such was not compared."
-    return Finding("not measured", sentence, advice=advice, name=UNTOLD)
+    return UNTOLD.finding("not measured", sentence, advice=advice)

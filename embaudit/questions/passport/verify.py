@@ -36,7 +36,7 @@ from embaudit.questions.parity.compare import (
     compare_kind,
     rounding_of,
 )
-from embaudit.questions.parity.findings import findings_of
+from embaudit.questions.parity.findings import ANOTHER, findings_of
 from embaudit.questions.parity.forms import forms_of
 from embaudit.questions.parity.parity import ParityReport, asked_alone
 from embaudit.questions.parity.requested import NOT_NORMALISED, ignored_dimensions
@@ -54,8 +54,6 @@ AT_ONCE = 4
 TOGETHER = f"while {AT_ONCE - 1} others are"
 # Texts that are asked for again in that encoding.
 IN_BASE64 = 3
-# The rule of the finding that is told with what is probable.
-ANOTHER = "another_function"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -239,7 +237,7 @@ def _differing(kinds: Sequence[KindDifference], dimensions: tuple[int, int]) -> 
     found = []
     for kind in kinds:
         problems = {one.name for one in findings_of([kind], dimensions, None, ()) if one.level == "problem"}
-        if kind.kind in has_moved or problems - {ANOTHER}:
+        if kind.kind in has_moved or problems - {ANOTHER.name}:
             found.append(kind.kind)
     return found
 
@@ -304,7 +302,7 @@ def _command(passport: Passport, other: str) -> str:
 
 def _told(finding: Finding, probable: str, command: str) -> Finding:
     """The finding that it is another function, with what is probable, and how to be sure."""
-    if finding.name != ANOTHER:
+    if finding.name != ANOTHER.name:
         return finding
     return replace(
         finding,

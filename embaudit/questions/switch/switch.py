@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from embaudit.declared.document import Page
 from embaudit.declared.finding import Finding, Level
+from embaudit.declared.rule import Rule
 from embaudit.embedders.as_documents import taken_alike
 from embaudit.embedders.function import EmbeddingFunction
 from embaudit.embedders.object.named import is_named_object
@@ -29,6 +30,8 @@ from embaudit.words.errors import EXIT_TRIPPED, MeasureError
 
 Progress = Callable[[str], None]
 ROWS = 1_000_000
+MATERIAL = Rule("material", reason="`not measured`: a file that was given and cannot be used")
+SAME = Rule("same", look_if="OLD and NEW are one function, asked in the same way", reason="nothing can differ")
 
 
 @dataclass(frozen=True)
@@ -208,12 +211,10 @@ def switch_functions(
     more = [
         say.cost_finding(cost),
         *say.role_findings((old, new), [one for one in searches if not one.asks_itself]),
-        *(Finding("not measured", f"Not used: {what}.", advice=MEND, name="material") for what in missing),
+        *(MATERIAL.finding("not measured", f"Not used: {what}.", advice=MEND) for what in missing),
     ]
     if _is_one(old, new):
-        more.append(
-            Finding("look", f"OLD and NEW are the same {old.kind}.", advice="Is that what was meant?", name="same")
-        )
+        more.append(SAME.finding("look", f"OLD and NEW are the same {old.kind}.", advice="Is that what was meant?"))
     return replace(
         report,
         findings=(*report.findings, *more),

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Rule
 from embaudit.embedders.function import EmbeddingFunction
 from embaudit.questions.vectors.asked_texts import AskedTexts
 from embaudit.questions.vectors.forms import StoredForm
@@ -30,6 +31,11 @@ CONFIRMED, FEWEST = 12, 8
 FILLINGS = ("", "None", "nan", "null", "none", "N/A", "Unknown", "Untitled")
 # Longer texts take longer, and hide what stands before them.
 SHORT = 600
+WHAT_WAS_EMBEDDED = Rule(
+    "what_was_embedded",
+    look_if="rows have the function's vectors of other fields than the text column alone",
+    reason="texts that are added otherwise get vectors of another kind",
+)
 
 
 @dataclass(frozen=True)
@@ -57,14 +63,13 @@ class Embedded:
         """Says what was embedded; of most rows, or of some."""
         by = f" ({self.program} embeds such by default)" if self.program else ""
         which = "" if is_most else "Some rows: "
-        return Finding(
+        return WHAT_WAS_EMBEDDED.finding(
             "look",
             f"{which}{'T' if is_most else 't'}he {kind}'s, if it reads {self.said}{by}: that was embedded, and not the "
             "text column alone.",
             "Texts that are added otherwise get vectors of another kind. White space and case are told apart only as "
             f"far as the {kind} reads them.",
             say_so(self.template),
-            "what_was_embedded",
             float(self.confirmed),
         )
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Rule
 from embaudit.embedders.function import EmbeddingFunction
 from embaudit.questions.vectors.against import SampleComparison
 from embaudit.questions.vectors.encode import encode_elsewhere, encode_rows
@@ -30,6 +31,14 @@ KEPT = 10_000
 # Texts that are encoded together, wherever: few would be padded much, and many are lost to an interrupt.
 TOGETHER = 1_024
 Progress = Callable[[str, int, int | None], None]
+FOREIGN = Rule(
+    "foreign_rows",
+    problem_if="with `--all`, a row whose vector is not the function's",
+    reason="as `other_vectors`, of every row. `not measured` if no row has a vector to be compared",
+)
+INTERRUPTED = Rule(
+    "interrupted", reason="`not measured`: Ctrl-C before a row was found; the same command goes on from there"
+)
 
 
 @dataclass(frozen=True)
@@ -58,35 +67,28 @@ class ForeignRows:
         where = f" {self.table} lists each." if self.table and self.count else ""
         part = f" Interrupted after row {self.read:,}; what was found is kept, and the same command goes on from there."
         if self.count:
-            yield Finding(
+            yield FOREIGN.finding(
                 "problem",
                 f"{self.count:,} of {self.compared:,} rows with a text were not built by this {self.kind}{EXACT}."
                 f"{where}{'' if self.is_whole else part}",
                 "Queries are compared with vectors of another function.",
                 "Encode these rows again.",
-                "foreign_rows",
                 float(self.count),
             )
         elif self.is_whole and not self.compared:
-            yield Finding(
+            yield FOREIGN.finding(
                 "not measured",
                 f"No row was compared: the {self.kind} gives a vector of no row's text.",
                 "Nothing is said of any row.",
                 LOOK_FIRST.format(self.kind),
-                "foreign_rows",
             )
         elif self.is_whole:
             every = f"Every one of {self.compared:,} rows" if self.compared > 1 else "The one row"
-            yield Finding(
-                "ok",
-                f"{every} with a text has the {self.kind}'s vector{EXACT}.",
-                name="foreign_rows",
-                value=0.0,
-            )
+            yield FOREIGN.finding("ok", f"{every} with a text has the {self.kind}'s vector{EXACT}.", value=0.0)
         if not self.is_whole and not self.count:
             where = f"after row {self.read:,}" if self.read else "before the first row"
             advice = "Run the same command again."
-            yield Finding("not measured", f"It was interrupted {where}.", advice=advice, name="interrupted")
+            yield INTERRUPTED.finding("not measured", f"It was interrupted {where}.", advice=advice)
 
     def as_json(self) -> dict[str, Any]:
         return {

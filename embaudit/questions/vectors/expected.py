@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Rule
 from embaudit.stores.store import Store
 from embaudit.words.errors import CorpusError, UsageError
 from embaudit.words.shown import quoted
@@ -23,6 +24,31 @@ from embaudit.words.shown import quoted
 TOLD, KEPT = 3, 1_000
 IDS, TEXTS = ("id", "_id", "doc_id", "document_id", "name", "file"), ("text", "content", "body", "passage", "chunk")
 FORM = "Write an id a line (.txt), a column id (CSV, TSV), or lines with id (.jsonl); or name the folder of documents."
+
+ABSENT = Rule(
+    "absent_rows",
+    "`--expected`: ids, or documents, that are in no row",
+    problem_if="any is absent",
+    reason="what never came is found by no search, and no row that is there shows it",
+)
+CHANGED = Rule(
+    "changed_texts",
+    "texts of the list and of the rows, by hash",
+    problem_if="a row has another text than the list",
+    reason="its vector is of a text that is no longer there",
+)
+UNEXPECTED = Rule(
+    "unexpected_rows",
+    "ids of rows that the list has not",
+    look_if="there is any",
+    reason="a list may be of a part; what was deleted at its source should be gone",
+)
+FEWEST = Rule(
+    "fewest_rows",
+    "rows, and `--fewest-rows`",
+    problem_if="there are fewer",
+    reason="the number is the user's; where there is no list, it is all that tells a run that stopped",
+)
 
 
 @dataclass(frozen=True)
@@ -58,35 +84,30 @@ class Completeness:
 
     def findings(self) -> Iterator[Finding]:
         if self.absent:
-            yield Finding(
+            yield ABSENT.finding(
                 "problem",
                 f"{len(self.absent):,} of {self.expected:,} that {self.source} expects are not in the index: "
                 f"{_some(self.absent)}.",
                 "No search finds them, whatever the indexing run said.",
                 "Put them in again, and look whether the run that should have done so counts what it writes.",
-                "absent_rows",
                 len(self.absent) / self.expected,
             )
         else:
-            yield Finding(
-                "ok", f"All {self.expected:,} that {self.source} expects are in the index.", name="absent_rows"
-            )
+            yield ABSENT.finding("ok", f"All {self.expected:,} that {self.source} expects are in the index.")
         if self.changed:
-            yield Finding(
+            yield CHANGED.finding(
                 "problem",
                 f"{len(self.changed):,} rows have another text than {self.source}: {_some(self.changed)}.",
                 "Their vectors are of a text that is no longer there.",
                 "Encode these again.",
-                "changed_texts",
                 len(self.changed) / self.expected,
             )
         if self.unexpected:
-            yield Finding(
+            yield UNEXPECTED.finding(
                 "look",
                 f"{len(self.unexpected):,} rows are nothing that {self.source} expects: {_some(self.unexpected)}.",
                 "What was deleted at its source may still be found here.",
                 "Delete them, if they should be gone.",
-                "unexpected_rows",
                 float(len(self.unexpected)),
             )
 
@@ -141,13 +162,12 @@ def compare_expected(store: Store, expected: Expected) -> Completeness:
 def fewest_rows_finding(rows: int, fewest: int) -> Finding:
     """Whether an index has as many rows as it should at least."""
     if rows >= fewest:
-        return Finding("ok", f"It has {rows:,} rows, at least the {fewest:,} that are wanted.", name="fewest_rows")
-    return Finding(
+        return FEWEST.finding("ok", f"It has {rows:,} rows, at least the {fewest:,} that are wanted.")
+    return FEWEST.finding(
         "problem",
         f"It has {rows:,} rows, and should have at least {fewest:,}.",
         "What is missing is found by no search.",
         "Look whether the last indexing run was whole; --expected LIST says which rows are missing.",
-        "fewest_rows",
         float(rows),
     )
 

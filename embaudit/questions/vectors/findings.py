@@ -7,52 +7,151 @@ from collections.abc import Iterator
 import numpy as np
 
 from embaudit.declared.finding import Finding, interval
+from embaudit.declared.rule import Rule, number, percent
 from embaudit.questions.parity.compare import HALF, SAME
-from embaudit.questions.vectors.against import SampleComparison, is_other_length
+from embaudit.questions.vectors.against import CONFUSED, SampleComparison, is_other_length
 from embaudit.questions.vectors.alone import VectorProfile
+from embaudit.questions.vectors.forms import SPREAD
 from embaudit.questions.vectors.neighbours import COPY, FEWEST_ROWS
 from embaudit.questions.vectors.sample import EXACT, LOOK_FIRST, label
 from embaudit.stores.store import Store
 from embaudit.words.shown import quoted
 
-# A vector of so many different texts, and of so large a share of rows, is no matter of texts that are read alike.
+# Different texts, and of the rows.
 GROUP, GROUP_SHARE = 5, 1e-3
-# All pairs at this mean cosine are nearly one vector; well-known models reach 0.85.
-COLLAPSED, CROWDED = 0.95, 0.8
 FEW_DIRECTIONS = 5.0
-HUB = 0.1
-COPIES = 0.05
-OUTLIERS = 0.01
+MIXED_DIMENSIONS = Rule(
+    "mixed_dimensions",
+    problem_if="rows of several numbers of dimensions",
+    reason="two models share the index, or rows were cut",
+)
+NO_VECTOR = Rule("no_vector", problem_if="rows without a vector", reason="no search finds them")
+NOT_FINITE = Rule(
+    "not_finite", problem_if="NaN or infinity", reason="no search finds them, and some indexes refuse them"
+)
+ZEROS = Rule("zeros", problem_if="zeros only", reason=NOT_FINITE.reason)
+EQUAL_VECTORS = Rule(
+    "equal_vectors",
+    look_if=f"{GROUP} rows, or different texts whose vectors are codes, have one vector",
+    problem_if=f"{GROUP} different texts, and {percent(GROUP_SHARE)} of the rows",
+    reason="then it is no matter of texts that are read alike (case, white space, beyond the limit)",
+)
+ONE_TEXT = Rule(
+    "one_text_two_vectors",
+    look_if=f"1 − cosine above {number(SAME)} between the vectors of one text",
+    reason=f"half precision rounds by up to {number(HALF)}; more is two models, two prompts, or something else that "
+    "was embedded",
+)
+COLLAPSE = Rule(
+    "collapse",
+    "mean cosine of all pairs",
+    look=0.8,
+    problem=0.95,
+    problem_if=f"from {{problem}}, or fewer than {number(FEW_DIRECTIONS)} directions",
+    reason="then all are nearly one vector; well-known models reach .85",
+)
+CONSTANT = Rule(
+    "constant_dimensions", look_if="dimensions of one value in every row", reason="padded, or a damaged export"
+)
+TWO_KINDS = Rule(
+    "two_{what}",
+    look_if="two groups of rows that vary in unrelated directions (`two_spaces`), or two lengths with nothing between "
+    "(`two_lengths`)",
+    reason="two models in one index; said only where groups are as unrelated as two spaces are, which topics hardly "
+    "ever are",
+)
+OUTLIERS = Rule(
+    "norm_outliers",
+    "share of vectors more than 3 standard deviations longer or shorter",
+    look=0.01,
+    is_share=True,
+    look_if="above {look}",
+    reason="by dot product, the longest come first for any query",
+)
+HUB = Rule(
+    "hub",
+    "share of rows that have one row among their ten nearest",
+    look=0.1,
+    is_share=True,
+    look_if="interval above {look}",
+    reason="it comes up whatever is asked",
+)
+COPIES = Rule(
+    "copies",
+    f"share of rows with another at a cosine of {number(COPY)} or more",
+    look=0.05,
+    is_share=True,
+    look_if="interval above {look}",
+    reason="copies take each other's places among the first results",
+)
+OTHER_DIMENSION = Rule(
+    "another_dimension",
+    problem_if="the function's vectors have another number of dimensions, and are no part of them",
+    reason="they cannot be compared with it",
+)
+CODES = Rule(
+    "coarse_codes",
+    reason=f"`not measured`: more than {percent(CONFUSED)} of the rows would pass for the row of another text",
+)
+NO_TEXTS = Rule("no_texts", reason="`not measured`: rows have no texts, or the function gives them no vector")
+OWN_VECTORS = Rule(
+    "own_vectors",
+    reason="`ok`: the rows of the sample have the function's vectors, up to how many others the interval allows",
+)
+OTHER_VECTORS = Rule(
+    "other_vectors",
+    problem_if=f"a row's vector is not the function's: 1 − cosine above {number(SAME)}, above {SPREAD} times the "
+    f"median of the rows that half precision ({number(HALF)}) allows, and above what its form rounds",
+    reason="queries are compared with vectors of another function: such rows are found by chance, or not at all",
+)
+STORED_FORM = Rule(
+    "stored_form",
+    look_if="rows are stored as codes or by their first dimensions",
+    reason="neighbours that are nearly tied change places",
+)
+PRECISION = Rule(
+    "precision",
+    look_if="all rows are the function's in lower precision",
+    reason="the index was built so, or by a revision that was hardly trained further",
+)
+TWO_PRECISIONS = Rule(
+    "two_precisions",
+    look_if="some rows are the function's in lower precision",
+    reason="neighbours that are nearly tied may change places",
+)
+OTHER_LENGTH = Rule(
+    "another_length",
+    look_if="rows point as the function's vectors do, and have another length",
+    reason="cosine does not change, and a dot product does",
+)
 
 
 def findings_alone(index: Store, alone: VectorProfile) -> Iterator[Finding]:
     """Problems of the vectors themselves, and what else to know."""
     profile = alone.profile
     yield from _dimensions(alone)
-    for rows, what, name in (
-        (profile.not_finite, "NaN or infinity", "not_finite"),
-        (profile.zeros, "zeros only", "zeros"),
+    for rows, what, rule in (
+        (profile.not_finite, "NaN or infinity", NOT_FINITE),
+        (profile.zeros, "zeros only", ZEROS),
     ):
         if len(rows):
-            yield Finding(
+            yield rule.finding(
                 "problem",
                 f"{len(rows):,} of {profile.rows:,} vectors hold {what}{_of_all(index, rows)}, row "
                 f"{int(rows[0]) + 1:,} first.",
                 "No search finds them, and some indexes refuse them.",
                 "Encode these rows again.",
-                name,
                 float(len(rows)),
             )
     yield from _equal(index, alone)
     yield from _crowded(alone)
     if profile.constant:
-        yield Finding(
+        yield CONSTANT.finding(
             "look",
             f"{len(profile.constant)} of {profile.dimension:,} dimensions have one value in every row, dimension "
             f"{profile.constant[0]} first.",
             "They take room and tell no text from another: padded, or a damaged export.",
             "Name the checkpoint: embaudit vectors FILE CHECKPOINT",
-            name="constant_dimensions",
             value=float(len(profile.constant)),
         )
     yield from _two_kinds(index, alone)
@@ -72,24 +171,22 @@ def _dimensions(alone: VectorProfile) -> Iterator[Finding]:
     others = {dimension: count for dimension, count in profile.dimensions.items() if dimension != profile.dimension}
     if others:
         named = ", ".join(f"{count:,} of {dimension:,}" for dimension, count in list(others.items())[:4])
-        yield Finding(
+        yield MIXED_DIMENSIONS.finding(
             "problem",
             f"Vectors have different lengths: {profile.dimensions[profile.dimension]:,} rows of {profile.dimension:,} "
             f"numbers, {named}; row {profile.first_odd + 1:,} is the first.",
             "Two models share the index, or rows were cut.",
             "Encode these rows again by the model of the others.",
-            "mixed_dimensions",
             float(sum(others.values())),
         )
     # That no row at all has one is said by itself.
     if profile.without_vector and profile.dimensions:
-        yield Finding(
+        yield NO_VECTOR.finding(
             "problem",
             f"{profile.without_vector:,} of {profile.rows:,} rows have no vector, row {profile.first_without + 1:,} "
             "first.",
             "No search finds them.",
             "Encode these rows.",
-            "no_vector",
             float(profile.without_vector),
         )
 
@@ -103,7 +200,7 @@ def _equal(index: Store, alone: VectorProfile) -> Iterator[Finding]:
         texts = [alone.shown.get(number, (None, None))[0] for number in group.numbers]
         shown = ", ".join(quoted(text) for text in texts if text is not None)
         what = f"{size:,} different texts have" if group.texts is not None else f"{size:,} rows have"
-        yield Finding(
+        yield EQUAL_VECTORS.finding(
             # Two texts may have one code.
             "problem" if is_large and group.texts is not None and index.rounded is None else "look",
             f"{what} one and the same vector"
@@ -113,19 +210,17 @@ def _equal(index: Store, alone: VectorProfile) -> Iterator[Finding]:
             "A search cannot tell them apart. Texts that a model reads alike (case, white space, beyond its limit) "
             "are such rows, and so are those of an encoder that failed.",
             "Encode a few of them again and compare.",
-            "equal_vectors",
             float(size),
         )
     worst = float(alone.split_apart.max()) if len(alone.split_apart) else 0.0
     if worst > SAME:
-        yield Finding(
+        yield ONE_TEXT.finding(
             "look",
             f"{alone.repeats.split_texts:,} texts are stored several times with different vectors (1 − cosine up to "
             f"{worst:.2g}).",
             "Rounding in half precision gives up to 2e-3; more is two models, two prompts, or something else that was "
             "embedded than this text.",
             "Encode these texts again, all by one function.",
-            name="one_text_two_vectors",
             value=worst,
         )
 
@@ -135,15 +230,14 @@ def _crowded(alone: VectorProfile) -> Iterator[Finding]:
     if mean is None or alone.profile.usable.sum() < FEWEST_ROWS:
         return
     is_flat = rank is None or (rank < FEW_DIRECTIONS and alone.profile.dimension > 4 * FEW_DIRECTIONS)
-    if mean >= CROWDED or is_flat:
+    if mean >= COLLAPSE.look or is_flat:
         directions = "no direction at all" if rank is None else f"about {rank:.0f} directions"
-        yield Finding(
-            "problem" if mean >= COLLAPSED or is_flat else "look",
+        yield COLLAPSE.finding(
+            "problem" if is_flat else COLLAPSE.level(mean),
             f"Vectors are nearly alike: two rows have a cosine of {mean:.3f} on average, and they vary in {directions} "
             f"of {alone.profile.dimension:,}.",
             "A search ranks by rounding, or by what all rows have in common.",
             "Compare with the checkpoint, and see `embaudit check` on it.",
-            "collapse",
             mean,
         )
 
@@ -165,52 +259,49 @@ def _two_kinds(index: Store, alone: VectorProfile) -> Iterator[Finding]:
         if found is None:
             continue
         names = [label(index, int(sample.numbers[own[0]]), sample.ids[own[0]]) for own in found.places]
-        yield Finding(
+        yield TWO_KINDS.finding(
             "look",
             f"{sentence}: {found.share:.0%} of a sample in the smaller one "
             f"({names[0]} is in one, {names[1]} in the other).",
             meaning,
             "Name the checkpoint: embaudit vectors FILE CHECKPOINT",
-            f"two_{found.what}",
             found.share,
+            what=found.what,
         )
 
 
 def _neighbours(index: Store, alone: VectorProfile) -> Iterator[Finding]:
     profile, found = alone.profile, alone.neighbours
-    if alone.outliers > OUTLIERS * profile.rows:
-        yield Finding(
+    if alone.outliers > OUTLIERS.look * profile.rows:
+        yield OUTLIERS.finding(
             "look",
             f"{alone.outliers:,} of {profile.rows:,} vectors are more than 3 standard deviations longer or shorter "
             "than the others.",
             "By dot product, the longest come first for any query.",
             "Rank by cosine, or normalise what is stored.",
-            name="norm_outliers",
             value=float(alone.outliers),
         )
     if found is None:
         return
     share, low, high = found.largest_share
-    if low > HUB:
+    if low > HUB.look:
         number = int(profile.numbers[profile.usable][found.largest])
-        yield Finding(
+        yield HUB.finding(
             "look",
             f"Row {number + 1:,} is among the ten nearest of {share:.0%}{_from_sample(low, high)} of all rows.",
             "It comes up whatever is asked: a vector near the mean of all.",
             "Read its text; take it out if it says nothing.",
-            "hub",
             share,
             low,
             high,
         )
     share, low, high = found.copy_share
-    if low > COPIES:
-        yield Finding(
+    if low > COPIES.look:
+        yield COPIES.finding(
             "look",
             f"{share:.0%}{_from_sample(low, high)} of the rows have another at a cosine of {COPY} or more.",
             "Copies take each other's places among the first results.",
             "Remove duplicates before they are indexed.",
-            "copies",
             share,
             low,
             high,
@@ -230,25 +321,23 @@ def findings_against(alone: VectorProfile, against: SampleComparison) -> Iterato
         return
     assert against.form is not None
     if against.is_blind and not against.is_foreign.any():
-        yield Finding(
+        yield CODES.finding(
             "not measured",
             f"Vectors are stored {against.form.said}: {against.form.confuses:.0%} of rows would pass for the row of "
             f"another text, so that it cannot be told whether they are the {against.kind}'s.",
             "Nothing contradicts it.",
             "Compare what the index was built from.",
-            "coarse_codes",
             against.form.confuses,
         )
         return
     share = against.share
     if share is None:
-        yield Finding(
+        yield NO_TEXTS.finding(
             "not measured",
             f"The {against.kind} gives none of {len(against.rows):,} texts of a sample a vector, so no row can be "
             "compared.",
             "What is said here is of the stored vectors alone.",
             LOOK_FIRST.format(against.kind),
-            "no_texts",
         )
         return
     value, low, high = share
@@ -258,18 +347,17 @@ def findings_against(alone: VectorProfile, against: SampleComparison) -> Iterato
         of = "with a text" if against.is_exact else "of a sample"
         all_rows = f"All {trials:,} rows" if trials > 1 else "The one row"
         bound = f", so at most {high:.2%} of {against.population:,} are not (95 % interval)"
-        yield Finding(
+        yield OWN_VECTORS.finding(
             "ok",
             f"{all_rows} {of} {'have' if trials > 1 else 'has'} the {against.kind}'s vector (1 − cosine at most "
             f"{own.max():.1e}){EXACT if against.is_exact else bound}.",
-            name="own_vectors",
             value=value,
             low=low,
             high=high,
         )
     else:
         foreign = f"of the rows were not built by this {against.kind}: {int(against.is_foreign.sum()):,} of"
-        yield Finding(
+        yield OTHER_VECTORS.finding(
             "problem",
             f"{value:.2%} {foreign} {trials:,}{EXACT}{_because(against)}."
             if against.is_exact
@@ -279,7 +367,6 @@ def findings_against(alone: VectorProfile, against: SampleComparison) -> Iterato
             "Encode these rows again; --all --table FILE lists each one."
             if value < 0.5
             else f"Encode the index again, or use the {against.kind} as it was used for the index.",
-            "other_vectors",
             value,
             low,
             high,
@@ -290,12 +377,11 @@ def findings_against(alone: VectorProfile, against: SampleComparison) -> Iterato
 def another_dimension(usual: int, own: int, kind: str, because: str = "") -> Finding:
     """An index whose vectors are longer than the function's, or shorter and no part of them."""
     part = "" if usual > own else ", and are not the first numbers of these"
-    return Finding(
+    return OTHER_DIMENSION.finding(
         "problem",
         f"Its vectors have {usual:,} dimensions, the {kind}'s {own:,}{part}{because}.",
         f"Queries that the {kind} encodes cannot be compared with it; nothing else was tried.",
         "Name the function that built it.",
-        "another_dimension",
         float(usual),
     )
 
@@ -310,21 +396,20 @@ def _how_stored(alone: VectorProfile, against: SampleComparison, own: np.ndarray
     form = against.form
     assert form is not None
     if form.said and len(own):
-        yield Finding(
+        yield STORED_FORM.finding(
             "look",
             f"Vectors are stored {form.said}.",
             f"What the {against.kind} gives beyond them is left out: neighbours may be others."
             if alone.profile.dimension < against.dimension
             else f"They are the {against.kind}'s in lower precision: neighbours that are nearly tied change places.",
             "Bring queries to the same form, or compare again in float32 what the index finds.",
-            "stored_form",
         )
     if against.is_in_lower_precision:
         because = (
             f" as {against.rounding} rounds" if against.rounding else ", and not as bfloat16 or float16 round here"
         )
         is_told = against.rounding or form.ceiling > HALF
-        yield Finding(
+        yield PRECISION.finding(
             "look",
             f"Vectors differ by more than float32 rounds{'' if form.ceiling > HALF else because} (1 − cosine "
             f"{float(np.median(own)):.1e} at the median).",
@@ -334,24 +419,21 @@ def _how_stored(alone: VectorProfile, against: SampleComparison, own: np.ndarray
             "Encode queries in the same precision."
             if is_told
             else "Name the revision that built it, if there is another.",
-            "precision",
             float(np.median(own)),
         )
     for reason in (reason for reason in against.reasons if reason.is_rounding):
-        yield Finding(
+        yield TWO_PRECISIONS.finding(
             "look",
             f"{len(reason.places):,} of {int(against.compared.sum()):,} rows {reason.said}.",
             "The index was built in two precisions; neighbours that are nearly tied may change places.",
             "To have one, encode these rows again.",
-            name="two_precisions",
             value=float(len(reason.places)),
         )
     if is_other_length(against.length_ratio):
-        yield Finding(
+        yield OTHER_LENGTH.finding(
             "look",
             f"Vectors point as the {against.kind}'s do and are {against.length_ratio:.3g} times as long.",
             "Cosine does not change; a dot product does. Many databases normalise what they store.",
             "Rank by cosine, or normalise both.",
-            name="another_length",
             value=against.length_ratio,
         )

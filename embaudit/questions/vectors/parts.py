@@ -9,9 +9,17 @@ from typing import Any, ClassVar
 
 from embaudit.declared.document import Page
 from embaudit.declared.finding import Finding, Level
+from embaudit.declared.rule import Rule
 from embaudit.questions.report import Report
 from embaudit.questions.vectors.report import StoredReport
 from embaudit.words.errors import EmbauditError
+
+COLLECTION = Rule(
+    "collection",
+    look_if="the verdict on one of several collections",
+    problem_if="the same",
+    reason="each is looked at by itself; `not measured` if it cannot be",
+)
 
 
 @dataclass(frozen=True)
@@ -93,7 +101,7 @@ def look_at_each(shown: str, names: Sequence[str], look: Callable[[str], StoredR
 def _finding(name: str, part: StoredReport | EmbauditError) -> Finding:
     advice = f"To see all of it: --from {name}"
     if isinstance(part, EmbauditError):
-        return Finding("not measured", f"{name}: {part.happened}", "Nothing is said of it.", advice, "collection")
+        return COLLECTION.finding("not measured", f"{name}: {part.happened}", "Nothing is said of it.", advice)
     meaning = part.cause.meaning if part.cause is not None else ""
     meaning = meaning or ("Nothing is said of it." if part.level == "not measured" else "")
-    return Finding(part.level, f"{name}: {part.line}", meaning, "" if part.level == "ok" else advice, "collection")
+    return COLLECTION.finding(part.level, f"{name}: {part.line}", meaning, "" if part.level == "ok" else advice)

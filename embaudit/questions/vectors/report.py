@@ -12,17 +12,24 @@ import numpy as np
 from embaudit.checkpoint import TextKind
 from embaudit.declared.document import Page
 from embaudit.declared.finding import Finding, Level
+from embaudit.declared.rule import Rule
 from embaudit.embedders.function import EmbeddingFunction
 from embaudit.embedders.kept import cost_line
 from embaudit.questions.answer import AnswerFigure
-from embaudit.questions.report import Report
+from embaudit.questions.report import HOW_IT_IS_READ, Report
 from embaudit.questions.vectors.against import SampleComparison, explain_sample, measure_sample
 from embaudit.questions.vectors.alone import Progress, VectorProfile, look_at_alone
 from embaudit.questions.vectors.embedded import Embedded
 from embaudit.questions.vectors.embedding import read_as_embedded
 from embaudit.questions.vectors.encode import role_of_rows
 from embaudit.questions.vectors.every_row import ForeignRows
-from embaudit.questions.vectors.findings import another_dimension, findings_against, findings_alone
+from embaudit.questions.vectors.findings import (
+    NO_TEXTS,
+    OTHER_VECTORS,
+    another_dimension,
+    findings_against,
+    findings_alone,
+)
 from embaudit.questions.vectors.page import stored_page
 from embaudit.questions.vectors.reasons import Reason
 from embaudit.questions.vectors.roles import as_rows_were_built, finding_of_role
@@ -34,7 +41,14 @@ from embaudit.words.sentences import within
 Verdict = Literal["wholly its own", "not wholly its own", "sound", "not sound", "could not be told"]
 SAMPLED = 1_000
 # The rule of the finding that there is nothing to look at.
-NOTHING = "no_vectors"
+NOTHING = Rule(
+    "no_vectors",
+    problem_if="no row has a vector",
+    reason="there is nothing to search. `not measured` if there are no rows",
+)
+NO_TEXT = Rule(
+    "no_text", look_if="rows have a vector and no text", reason="they could not be compared, and are in no share"
+)
 
 
 @dataclass(frozen=True)
@@ -96,7 +110,7 @@ class StoredReport(Report):
             case "sound":
                 return f"Nothing wrong was found in the vectors alone{more}."
             case "could not be told" if not self.checkpoint:
-                cause = next(finding for finding in self.findings if finding.name == NOTHING)
+                cause = next(finding for finding in self.findings if finding.name == NOTHING.name)
                 return f"Nothing could be told: {within(cause.sentence)}"
             case "could not be told":
                 return f"It could not be told whether {self.checkpoint} built the index{more}."
@@ -216,23 +230,22 @@ def look_at(
                 found = every_row(index, against, function)
                 if found.is_whole:
                     # What is left to do is said by the exact ones.
-                    findings = [replace(one, advice="") if one.name == "other_vectors" else one for one in findings]
+                    findings = [replace(one, advice="") if one.name == OTHER_VECTORS.name else one for one in findings]
                 findings = [*found.findings(), *findings]
         else:
             findings = [*_without_texts(index, alone, function), *findings]
     if index.has_texts and 0 < alone.profile.comparable < alone.profile.usable.sum():
         lacking = int(alone.profile.usable.sum()) - alone.profile.comparable
         findings.append(
-            Finding(
+            NO_TEXT.finding(
                 "look",
                 f"{lacking:,} of {alone.profile.rows:,} rows have a vector and no text.",
                 "They could not be compared, and are in no share above.",
                 "To have them compared, export their texts.",
-                name="no_text",
                 value=float(lacking),
             )
         )
-    findings += [Finding("look", note, name="how_it_is_read") for note in index.notes]
+    findings += [HOW_IT_IS_READ.finding("look", note) for note in index.notes]
     name = "" if function is None else function.name
     took = time.monotonic() - start
     read_as = None if against is None else role
@@ -258,7 +271,7 @@ def _nothing_to_measure(alone: VectorProfile) -> Finding:
     rows = alone.profile.rows
     none = "The one row has no vector." if rows == 1 else f"None of {rows:,} rows has a vector."
     sentence = none if rows else "The index is empty: it has no rows."
-    return Finding("problem" if rows else "not measured", sentence, advice="Export it again.", name=NOTHING)
+    return NOTHING.finding("problem" if rows else "not measured", sentence, advice="Export it again.")
 
 
 def _without_texts(index: Store, alone: VectorProfile, function: EmbeddingFunction) -> list[Finding]:
@@ -270,22 +283,20 @@ def _without_texts(index: Store, alone: VectorProfile, function: EmbeddingFuncti
     fits = "as many as" if usual == own else "fewer than"
     if index.has_texts:
         return [
-            Finding(
+            NO_TEXTS.finding(
                 "not measured",
                 f"No row of {index.shown} has a text and a vector that can be compared; it has {usual:,} dimensions, "
                 f"{fits} the {function.kind}'s {own:,}.",
                 "What is said here is of the vectors alone.",
                 "Export it again, every row with its text; or give the texts: --texts FILE",
-                "no_texts",
             )
         ]
     return [
-        Finding(
+        NO_TEXTS.finding(
             "not measured",
             f"{index.shown} has no texts, so no vector can be compared; it has {usual:,} dimensions, {fits} the "
             f"{function.kind}'s {own:,}.",
             "What is said here is of the vectors alone.",
             f"Name the column of texts: --text COLUMN{_of(index)}; or their file, row by row or with ids: --texts FILE",
-            "no_texts",
         )
     ]

@@ -6,6 +6,7 @@ import numpy as np
 
 from embaudit.checkpoint import TextKind
 from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Rule
 from embaudit.embedders.checkpoint import CheckpointFunction
 from embaudit.embedders.function import IN_ORDER, EmbeddingFunction
 from embaudit.questions.vectors.encode import encode_rows, role_of_rows
@@ -17,6 +18,7 @@ from embaudit.stores.store import Rounded
 TOLD_BY = 64
 TRIED: tuple[TextKind, ...] = ("text", "document")
 PLURAL: dict[TextKind, str] = {"text": "texts that are neither", "query": "queries", "document": "documents"}
+ROLE = Rule("role_of_rows", reason="`ok`: rows were encoded as documents, with the prompt that the checkpoint declares")
 
 
 def as_rows_were_built(
@@ -55,11 +57,10 @@ def finding_of_role(function: EmbeddingFunction) -> Finding | None:
     checkpoint = function.checkpoint
     if checkpoint is None or checkpoint.kind == "text":
         return None
-    return Finding(
+    return ROLE.finding(
         "ok",
         f"Rows were encoded as {PLURAL[checkpoint.kind]}: with {checkpoint.prompt.text!r} before each text, as the "
         "checkpoint declares it.",
-        name="role_of_rows",
     )
 
 

@@ -11,10 +11,11 @@ from typing import Any, ClassVar
 from embaudit.corpora.golden import GoldenQuery
 from embaudit.declared.document import Page
 from embaudit.declared.finding import Finding, Level
+from embaudit.declared.rule import Rule
 from embaudit.embedders.function import EmbeddingFunction
 from embaudit.questions.answer import AnswerFigure
-from embaudit.questions.report import Report
-from embaudit.questions.vectors.embedded import say_so
+from embaudit.questions.report import HOW_IT_IS_ASKED, HOW_IT_IS_READ, Report
+from embaudit.questions.vectors.embedded import WHAT_WAS_EMBEDDED, say_so
 from embaudit.questions.vectors.roles import PLURAL
 from embaudit.questions.why.absent import OtherPlaces, in_fields
 from embaudit.questions.why.another import with_another
@@ -33,6 +34,21 @@ K = 10
 # Who searches such a folder takes the relevance of its own for scores.
 LANGCHAIN = "LangChain's FAISS"
 FIRST_TEN = ShownResults(K)
+
+SEARCH = Rule(
+    "search", reason="`not measured`: the store's own search failed; ranks are exact, and everything else is kept"
+)
+ANOTHER_INDEX = Rule(
+    "another_index", look_if="none of several expected rows is in the store", reason="they may belong to another one"
+)
+FOREIGN_INDEX = Rule(
+    "foreign_index",
+    "share of rows drawn at random whose vectors are the function's",
+    look=0.5,
+    worse="lower",
+    look_if="below {look}",
+    reason="most of the index was built otherwise",
+)
 
 
 @dataclass(frozen=True)
@@ -191,7 +207,7 @@ def look_into(
     lost = tuple(where_lost(case, cut_off, walked.metric, walked.declared, own) for case in walked.cases)
     findings = _findings(store, walked, failed)
     if search is not None and any(one.lost == "search" for one in lost):
-        findings += [Finding("ok", note, name="how_it_is_asked") for note in search.notes]
+        findings += [HOW_IT_IS_ASKED.finding("ok", note) for note in search.notes]
     return WhyReport(store, function.name, walked, lost, cut_off, failed, tuple(findings), time.monotonic() - start)
 
 
@@ -212,52 +228,48 @@ def _findings(store: Store, walked: SearchTraces, failed: str) -> list[Finding]:
     """What is known of the store, whichever case it is."""
     found = []
     if failed:
-        found.append(Finding("not measured", f"The store's own search: {failed}.", "Ranks are exact.", name="search"))
+        found.append(SEARCH.finding("not measured", f"The store's own search: {failed}.", "Ranks are exact."))
     is_unknown = all(case.row is None and not case.near_ids and case.in_another is None for case in walked.cases)
     if len(walked.cases) > 1 and is_unknown and not any(walked.gathered.rows.values()):
         found.append(
-            Finding(
+            ANOTHER_INDEX.finding(
                 "look",
                 f"None of the {len(walked.cases):,} expected rows is in the store: are they of another index?",
                 advice="Name the column of their ids: --id COLUMN; or the store that they belong to.",
-                name="another_index",
             )
         )
     answers = [case.answer for case in walked.cases if case.answer is not None and case.answer.failed]
     if answers:
         found.append(
-            Finding(
+            SEARCH.finding(
                 "not measured",
                 f"The store's own search failed for {len(answers):,} of {len(walked.cases):,} queries: "
                 f"{answers[0].failed}.",
                 "Everything else is kept.",
-                name="search",
             )
         )
     built = walked.built
     if built is not None and built.template is not None:
         found.append(
-            Finding(
+            WHAT_WAS_EMBEDDED.finding(
                 "look",
                 f"The store embeds {in_words(built.template)}, and not the text column alone.",
                 advice=say_so(built.template),
-                name="what_was_embedded",
             )
         )
-    if built is not None and built.form is not None and built.own < 0.5:
+    if built is not None and built.form is not None and built.own < FOREIGN_INDEX.look:
         found.append(
-            Finding(
+            FOREIGN_INDEX.finding(
                 "look",
                 f"Of rows drawn at random, {built.own:.0%} are the function's: most of this index was built otherwise"
                 + (f", by asking it for {PLURAL[built.as_role]}." if built.as_role else "."),
                 advice="Encode the rows again, as documents."
                 if built.as_role
                 else "embaudit vectors STORE FUNCTION says how.",
-                name="foreign_index",
                 value=built.own,
             )
         )
-    found += [Finding("look", note, name="how_it_is_read") for note in store.notes]
+    found += [HOW_IT_IS_READ.finding("look", note) for note in store.notes]
     return found
 
 
