@@ -96,6 +96,10 @@ class TestWhatIsCloseToNothing:
         report = compared(served_checkpoint, lambda texts: encode(texts) @ turn)
         assert "Closest" not in report.line
         assert "No way to use the checkpoint that was tried gives such vectors" in report.line
+        # All texts differ alike, however long, and what the tokenizer reads alike has one vector.
+        advice = next(finding.advice for finding in report.findings if finding.level == "problem")
+        assert "title" not in advice
+        assert "token ids" not in advice.lower()
 
     def test_a_plain_server_sends_no_titles(self, served_checkpoint: Checkpoint) -> None:
         vectors = self.scrambled(served_checkpoint)

@@ -183,7 +183,7 @@ class _Pooling(Encoder):
         before, after = len(checkpoint.prefix_ids), len(checkpoint.suffix_ids)
         for indices, ids, mask in self._batches(sequences):
             with torch.inference_mode():
-                asked = checkpoint.inputs(ids, mask)
+                asked: dict[str, Any] = dict(checkpoint.inputs(ids, mask))
                 if attention == "from zero":
                     asked |= {"position_ids": torch.arange(ids.shape[1], device=ids.device).expand_as(ids)}
                 elif isinstance(attention, tuple):

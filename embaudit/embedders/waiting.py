@@ -1,0 +1,87 @@
+"""How long it takes until an endpoint has answered all that it is asked, from how long its answers took until now.
+
+Some servers take as long for a request whatever is in it, others for each token: both are told from the answers.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from embaudit.embedders.endpoint.client import Endpoint
+from embaudit.embedders.function import EmbeddingFunction
+from embaudit.embedders.kept import VectorCache
+
+# Of so many answers, the time of the others is told.
+FEWEST = 4
+
+
+@dataclass
+class RequestPlan:
+    """What an endpoint is asked for, and how much of it is done.
+
+    Attributes:
+        requests, characters: expected, all together.
+        done: characters and seconds of each answer until now.
+        begun: by the clock of ``time.monotonic``.
+    """
+
+    requests: int
+    characters: int
+    done: list[tuple[int, float]] = field(default_factory=list)
+    begun: float = field(default_factory=time.monotonic)
+
+    @property
+    def left(self) -> float | None:
+        """Seconds; None as long as too few answers have come."""
+        if len(self.done) < FEWEST:
+            return None
+        characters, seconds = np.array(self.done, dtype=float).T
+        requests_left = max(0, self.requests - len(self.done))
+        characters_left = max(0.0, self.characters - characters.sum())
+        # Between two answers something is computed here, and several requests may be on their way together.
+        pace = (time.monotonic() - self.begun) / max(float(seconds.sum()), 1e-9)
+        for_each, for_a_character = _line(characters, seconds)
+        return pace * (requests_left * for_each + characters_left * for_a_character)
+
+
+def _line(characters: np.ndarray, seconds: np.ndarray) -> tuple[float, float]:
+    """Seconds for a request and for a character, neither of them negative, that fit the answers best."""
+    slope = 0.0
+    if characters.std():
+        slope = float(np.cov(characters, seconds, bias=True)[0, 1] / characters.var())
+    for_each = float(seconds.mean() - slope * characters.mean())
+    if slope < 0:
+        return float(seconds.mean()), 0.0
+    if for_each < 0:
+        return 0.0, float(seconds.sum() / characters.sum())
+    return for_each, slope
+
+
+@contextmanager
+def told_as_one(function: EmbeddingFunction, plan: Callable[[], RequestPlan]) -> Iterator[None]:
+    """While this lasts, whoever waits for an endpoint is told of one plan, not of each part of it.
+
+    Args:
+        plan: is made if somebody waits.
+    """
+    live = function.live
+    if not (isinstance(function, VectorCache) and isinstance(live, Endpoint) and function.told is not None):
+        yield
+        return
+    told, planned = function.told, plan()
+
+    def answered(characters: int, seconds: float) -> None:
+        planned.done.append((characters, seconds))
+        done = len(planned.done)
+        told(f"requests to {function.name}", done, max(done, planned.requests), planned.left)
+
+    function.told, live.answered = None, answered
+    try:
+        yield
+    finally:
+        function.told, live.answered = told, None
