@@ -16,8 +16,8 @@ from embaudit.embedders.endpoint.client import Endpoint
 from embaudit.embedders.function import EmbeddingFunction
 from embaudit.embedders.kept import VectorCache
 
-# Of so many answers, the time of the others is told.
-FEWEST = 4
+# Of so many answers, the time of the others is told; and of characters, if it is so many times as large as its error.
+FEWEST, CLEARLY = 8, 3
 
 
 @dataclass
@@ -51,12 +51,15 @@ class RequestPlan:
 
 def _line(characters: np.ndarray, seconds: np.ndarray) -> tuple[float, float]:
     """Seconds for a request and for a character, neither of them negative, that fit the answers best."""
-    slope = 0.0
+    slope, error = 0.0, 0.0
     if characters.std():
         slope = float(np.cov(characters, seconds, bias=True)[0, 1] / characters.var())
-    for_each = float(seconds.mean() - slope * characters.mean())
-    if slope < 0:
+        rest = seconds - seconds.mean() - slope * (characters - characters.mean())
+        error = float(rest.std() / (characters.std() * np.sqrt(len(seconds))))
+    # Texts of thousands of characters are told from some of ten: a guess would become minutes.
+    if slope <= CLEARLY * error:
         return float(seconds.mean()), 0.0
+    for_each = float(seconds.mean() - slope * characters.mean())
     if for_each < 0:
         return 0.0, float(seconds.sum() / characters.sum())
     return for_each, slope
@@ -77,8 +80,9 @@ def told_as_one(function: EmbeddingFunction, plan: Callable[[], RequestPlan]) ->
 
     def answered(characters: int, seconds: float) -> None:
         planned.done.append((characters, seconds))
-        done = len(planned.done)
-        told(f"requests to {function.name}", done, max(done, planned.requests), planned.left)
+        done, left = len(planned.done), planned.left
+        if left is not None:
+            told(f"requests to {function.name}", done, max(done, planned.requests), left)
 
     function.told, live.answered = None, answered
     try:

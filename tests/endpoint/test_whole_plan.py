@@ -31,12 +31,12 @@ def test_what_is_left_is_told_from_the_answers(monkeypatch: pytest.MonkeyPatch, 
     assert plan.left is None
     told, begun = [], now[0]
     for characters in (*short, *long):
-        seconds = for_each + for_a_character * characters
+        seconds = (for_each + for_a_character * characters) * rng.uniform(0.9, 1.1)
         now[0] += seconds
         plan.done.append((int(characters), seconds))
         told.append((now[0] - begun, plan.left))
     whole = now[0] - begun
-    for passed, left in told[9:]:
+    for passed, left in told[20:]:
         assert left is not None
         assert whole / 1.5 <= passed + left <= 1.5 * whole
     assert told[-1][1] == pytest.approx(0.0, abs=1e-6)
@@ -60,11 +60,10 @@ def test_a_check_has_one_plan_that_is_about_what_it_asks(tmp_path: Path) -> None
         assert kept.told is told
         assert endpoint.answered is None
     assert {what for what, *_ in lines} == {f"requests to {endpoint.name}"}
-    assert [done for _, done, _, _ in lines] == list(range(1, len(lines) + 1))
-    assert len(lines) == len(served.requests)
-    assert len(lines) / 1.5 <= lines[0][2] <= 1.5 * len(lines)
-    assert lines[2][3] is None
-    assert all(left is not None for _, _, _, left in lines[4:])
+    # From the first few, no time is told.
+    assert [done for _, done, _, _ in lines] == list(range(waiting.FEWEST, len(served.requests) + 1))
+    assert len(served.requests) / 1.5 <= lines[0][2] <= 1.5 * len(served.requests)
+    assert all(left is not None for _, _, _, left in lines)
 
 
 def test_how_long_is_said_once_and_again_if_it_was_wrong(
