@@ -106,7 +106,7 @@ def with_tensors(**more: torch.Tensor) -> Callable[[Path], None]:
 
 
 def pylate(folder: Path) -> None:
-    settings = {"__version__": {"pylate": "1.3.0"}, "query_prefix": "[Q] ", "document_prefix": "[D] "}
+    settings: dict[str, Any] = {"__version__": {"pylate": "1.3.0"}, "query_prefix": "[Q] ", "document_prefix": "[D] "}
     settings |= {"query_length": 32, "document_length": 300, "attend_to_expansion_tokens": False}
     write(folder / "config_sentence_transformers.json", settings | {"skiplist_words": ["."]})
 
@@ -130,7 +130,7 @@ def dense(folder: Path) -> None:
     modules = read_json(folder / "modules.json")
     modules.insert(2, {"idx": 2, "name": "dense", "path": "2_Dense", "type": "sentence_transformers.models.Dense"})
     write(folder / "modules.json", [{**one, "idx": place, "name": str(place)} for place, one in enumerate(modules)])
-    settings = {"in_features": 384, "out_features": 384, "bias": False}
+    settings: dict[str, Any] = {"in_features": 384, "out_features": 384, "bias": False}
     write(folder / "2_Dense" / "config.json", settings | {"activation_function": "torch.nn.modules.linear.Identity"})
     turn = torch.linalg.qr(torch.randn(384, 384, generator=torch.Generator().manual_seed(0)))[0]
     save_file({"linear.weight": turn.contiguous()}, folder / "2_Dense" / "model.safetensors")
@@ -152,8 +152,8 @@ def router(folder: Path, is_broken: bool) -> Report:
     from sentence_transformers.sentence_transformer.modules import Pooling, StaticEmbedding, Transformer
 
     documents = [Transformer(str(network(folder / "bert"))), Pooling(WIDTH)]
-    queries = [StaticEmbedding(documents[0].tokenizer, embedding_dim=WIDTH)]
-    made = SentenceTransformer(modules=[Router.for_query_document(queries, documents)], device="cpu")
+    queries = StaticEmbedding(documents[0].tokenizer, embedding_dim=WIDTH)
+    made = SentenceTransformer(modules=[Router.for_query_document([queries], documents)], device="cpu")
     made.save(str(folder / "router"))
     # What is in memory shares its tokenizer between routes, and what is saved does not.
     model = SentenceTransformer(str(folder / "router"), device="cpu")

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from role_clients import opened
 from some_rows import mostly_slow
+from tiny import tiny_bert
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "checkpoint"))
 from tiny_models import build, declare, load, pooling
@@ -79,6 +80,18 @@ def test_another_special_token_at_the_end(served_checkpoint: Checkpoint) -> None
         return np.asarray(Encoder(other).encode_ids(ids), dtype=np.float64)
 
     assert "ends texts with [MASK] in place of [SEP]" in compared(served_checkpoint, vectors).line
+
+
+def test_a_token_without_a_row_stops_no_search(tmp_path: Path) -> None:
+    from transformers import AutoTokenizer
+
+    folder = tiny_bert(tmp_path / "tiny")
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokenizer.add_special_tokens({"additional_special_tokens": ["<|endoftext|>"]})
+    tokenizer.save_pretrained(folder)
+    report = compare_with(CheckpointFunction(load(folder)), CheckpointFunction(load(folder, pooling="cls")), Material())
+    assert "It takes cls instead of mean pooling: so used" in report.line
+    assert "explanation" not in [finding.name for finding in report.findings]
 
 
 class TestWhatIsCloseToNothing:
