@@ -26,14 +26,20 @@ class RequestPlan:
 
     Attributes:
         requests, characters: expected, all together.
-        done: characters and seconds of each answer until now.
-        begun: by the clock of ``time.monotonic``.
+        last: when the last answer came, or it began, by the clock of ``time.monotonic``.
+        done: of each answer until now, the characters that were sent for it, and the seconds since the one before: what
+            is computed here meanwhile is part of these, and several requests on their way at a time share them.
     """
 
     requests: int
     characters: int
+    last: float
     done: list[tuple[int, float]] = field(default_factory=list)
-    begun: float = field(default_factory=time.monotonic)
+
+    def answered(self, characters: int) -> None:
+        now = time.monotonic()
+        self.done.append((characters, now - self.last))
+        self.last = now
 
     @property
     def left(self) -> float | None:
@@ -43,10 +49,8 @@ class RequestPlan:
         characters, seconds = np.array(self.done, dtype=float).T
         requests_left = max(0, self.requests - len(self.done))
         characters_left = max(0.0, self.characters - characters.sum())
-        # Between two answers something is computed here, and several requests may be on their way together.
-        pace = (time.monotonic() - self.begun) / max(float(seconds.sum()), 1e-9)
         for_each, for_a_character = _line(characters, seconds)
-        return pace * (requests_left * for_each + characters_left * for_a_character)
+        return requests_left * for_each + characters_left * for_a_character
 
 
 def _line(characters: np.ndarray, seconds: np.ndarray) -> tuple[float, float]:
@@ -78,8 +82,8 @@ def told_as_one(function: EmbeddingFunction, plan: Callable[[], RequestPlan]) ->
         return
     told, planned = function.told, plan()
 
-    def answered(characters: int, seconds: float) -> None:
-        planned.done.append((characters, seconds))
+    def answered(characters: int) -> None:
+        planned.answered(characters)
         done, left = len(planned.done), planned.left
         if left is not None:
             told(f"requests to {function.name}", done, max(done, planned.requests), left)

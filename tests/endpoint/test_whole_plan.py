@@ -26,14 +26,14 @@ def test_what_is_left_is_told_from_the_answers(monkeypatch: pytest.MonkeyPatch, 
     rng = np.random.default_rng(0)
     short, long = rng.integers(1, 80, 34), rng.integers(200, 8_000, 60)
     now = [100.0]
+    begun = now[0]
     monkeypatch.setattr(waiting.time, "monotonic", lambda: now[0])
-    plan = RequestPlan(len(short) + len(long), int(short.sum() + long.sum()), begun=now[0])
+    plan = RequestPlan(len(short) + len(long), int(short.sum() + long.sum()), begun)
     assert plan.left is None
-    told, begun = [], now[0]
+    told = []
     for characters in (*short, *long):
-        seconds = (for_each + for_a_character * characters) * rng.uniform(0.9, 1.1)
-        now[0] += seconds
-        plan.done.append((int(characters), seconds))
+        now[0] += (for_each + for_a_character * characters) * rng.uniform(0.9, 1.1)
+        plan.answered(int(characters))
         told.append((now[0] - begun, plan.left))
     whole = now[0] - begun
     for passed, left in told[20:]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -136,8 +135,8 @@ class Endpoint(EmbeddingFunction):
         self._gives_base64: bool | None = None
         self._at_once = 1
         self._exchange: Exchange | None = None
-        # Is called after each answer with the characters that were sent, and the seconds that it took.
-        self.answered: Callable[[int, float], None] | None = None
+        # Is called after each answer with the characters that were sent for it.
+        self.answered: Callable[[int], None] | None = None
 
     @property
     def typed(self) -> str:
@@ -304,7 +303,6 @@ class Endpoint(EmbeddingFunction):
             self.requests += 1
         body = self.dialect.with_fields(self.dialect.body(texts, self.model, encoding), fields)
         path = self.dialect.path.replace("{model}", quote(self.model or "", safe=""))
-        sent = time.monotonic()
         try:
             answer = self._open()("POST", self.address + path, most_bytes(len(texts)), body)
         except httpx.ConnectError as error:
@@ -320,7 +318,7 @@ class Endpoint(EmbeddingFunction):
         self._late, self._has_answered = 0, True
         if self.answered is not None:
             with self._count:
-                self.answered(sum(map(len, texts)), time.monotonic() - sent)
+                self.answered(sum(map(len, texts)))
         self.require_allowed(answer)
         if answer.status != 200:
             raise Failed(f"status {answer.status}: {answer.said}", answer.status, answer.wait)

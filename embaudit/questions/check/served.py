@@ -84,7 +84,9 @@ def _plan(function: EmbeddingFunction, texts: Sequence[str], material: Material,
     together = max(1, int(getattr(function.live, "most_texts", TOGETHER)))
     batches = sum(-(-len(set(some)) // together) for some in by_role.values())
     characters = sum(len(text) for some in by_role.values() for text in set(some))
-    return RequestPlan(len(texts) + OTHER_REQUESTS + batches, sum(map(len, texts)) + OTHER_CHARACTERS + characters)
+    return RequestPlan(
+        len(texts) + OTHER_REQUESTS + batches, sum(map(len, texts)) + OTHER_CHARACTERS + characters, time.monotonic()
+    )
 
 
 def _parts(
