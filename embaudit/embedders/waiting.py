@@ -62,7 +62,8 @@ def _line(characters: np.ndarray, seconds: np.ndarray) -> tuple[float, float]:
         error = float(rest.std() / (characters.std() * np.sqrt(len(seconds))))
     # Texts of thousands of characters are told from some of ten: a guess would become minutes.
     if slope <= CLEARLY * error:
-        return float(seconds.mean()), 0.0
+        # Some were on their way together, and came soon after each other.
+        return float(np.median(seconds)), 0.0
     for_each = float(seconds.mean() - slope * characters.mean())
     if for_each < 0:
         return 0.0, float(seconds.sum() / characters.sum())
