@@ -191,7 +191,9 @@ def time_left() -> Callable[..., None]:
             if now - last < SECONDS_BETWEEN_LINES:
                 return
             last = now
-            is_off = end is None or not 1 / SAME_PLAN <= (seconds + 1) / (max(0.0, end - now) + 1) <= SAME_PLAN
+            # Nobody plans by seconds.
+            short = SECONDS_BETWEEN_LINES
+            is_off = end is None or not 1 / SAME_PLAN <= (seconds + short) / (max(0.0, end - now) + short) <= SAME_PLAN
             end = now + seconds if is_off else end
             left = f", about {duration(seconds)} left" if is_off else ""
             click.echo(f"{what[0].upper()}{what[1:]}: {done:,} of about {total:,}{left} …", err=True)
