@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, get_args
 
-from embaudit.checkpoint.files import read_json, read_object
+from embaudit.checkpoint.files import is_pickle, read_json, read_object, weight_files
 from embaudit.checkpoint.prompts import AS_DECLARED, NO_PROMPTS, AskedPrompts, Prompts, choose_prompts
 from embaudit.checkpoint.settings import (
     CALL_FOR_IDS,
@@ -25,6 +25,7 @@ from embaudit.checkpoint.settings import (
     refuse_unknown,
     whole_number,
 )
+from embaudit.checkpoint.tensors import stored_tensors
 from embaudit.words.errors import CheckpointError, UsageError
 
 PoolingMode = Literal["mean", "cls", "lasttoken", "max", "weightedmean", "mean_sqrt_len_tokens"]
@@ -58,8 +59,9 @@ FIRST_MODULES = {
     "SparseStaticEmbedding": "a sparse model: its vectors have one dimension per vocabulary entry",
     "CLIPModel": "a model of images and texts",
 }
-# What Stanford's ColBERT writes beside its weights.
-COLBERT = "artifact.metadata"
+# What Stanford's ColBERT writes beside its weights, and the layer among them that makes a token's vector: it has no
+# bias, and no fewer numbers come out than this. Classifiers have fewer classes, or a bias.
+COLBERT, COLBERT_LAYER, FEWEST = "artifact.metadata", "linear.weight", 16
 # Heads of a model that are not left out without a word: what such a checkpoint was trained for is not embedding.
 OTHER_HEADS = {
     "ForSequenceClassification": "a classifier or reranker (cross-encoder): it scores texts or pairs of texts",
@@ -216,8 +218,8 @@ def _refuse_other_heads(folder: Path) -> None:
     """Refuse a plain folder whose model was trained for something else: its head would be dropped without a word."""
     config = read_object(folder / "config.json") if (folder / "config.json").is_file() else {}
     architecture = str((config.get("architectures") or [""])[0])
-    if architecture.endswith("ColBERT") or (folder / COLBERT).is_file():
-        sign = architecture if architecture.endswith("ColBERT") else COLBERT
+    sign = architecture if architecture.endswith("ColBERT") else COLBERT if (folder / COLBERT).is_file() else ""
+    if sign := sign or _layer_of_colbert(folder):
         raise CheckpointError(
             f"{folder} is a late-interaction model, as Stanford's ColBERT writes it ({sign}): it gives one vector per "
             "token, by a linear layer that no mean of them was trained with.",
@@ -230,6 +232,20 @@ def _refuse_other_heads(folder: Path) -> None:
                 f"{folder} is {what} ({architecture}), not an embedding checkpoint.",
                 next_step="To audit the mean of its token embeddings all the same, add --pooling mean.",
             )
+
+
+def _layer_of_colbert(folder: Path) -> str:
+    """The layer that gives a token's vector, as a sign of ColBERT; empty if the weights have none, or are pickles."""
+    try:
+        files = weight_files(folder)
+        tensors = {} if any(map(is_pickle, files)) else stored_tensors(files)
+    except CheckpointError:  # what is wrong with the weights is said where they are loaded
+        return ""
+    layer = tensors.get(COLBERT_LAYER)
+    if layer is None or len(layer.shape) != 2 or COLBERT_LAYER.replace("weight", "bias") in tensors:
+        return ""
+    outputs, inputs = layer.shape
+    return f"{COLBERT_LAYER}, {inputs} to {outputs} numbers without a bias" if FEWEST <= outputs < inputs else ""
 
 
 def _entries(modules_file: Path) -> list[tuple[str, str]]:

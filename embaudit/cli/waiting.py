@@ -16,6 +16,8 @@ from embaudit.words.shown import duration
 
 SECONDS_BETWEEN_LINES = 10.0
 SECONDS_BETWEEN_ROWS = 5.0
+# What is left of a plan is said anew if it is so many times as long, or as short, as was said.
+SAME_PLAN = 1.5
 
 
 def say_that_texts_leave(sent: SentTexts, *, is_agreed: bool) -> None:
@@ -40,16 +42,32 @@ def say(line: str) -> None:
     click.echo(visible(line), err=True)
 
 
-def time_left() -> Callable[[str, int, int], None]:
-    """Says on stderr, every few seconds, how much is done of what a slow function is asked, and how long is left."""
+def time_left() -> Callable[..., None]:
+    """Says on stderr, every few seconds, how much is done of what a slow function is asked, and how long is left.
+
+    How long is said once, and again if it turns out to be half as long again, or less by as much.
+    """
     last = time.monotonic()
     # Of what is asked for now: which, how much of it was done when it was first told, and when that was.
     plan: tuple[str, int] = ("", 0)
     before, begun, is_said = 0, last, False
+    # When a whole plan ends, as it was said last.
+    end: float | None = None
 
-    def told(what: str, done: int, total: int) -> None:
-        nonlocal last, plan, before, begun, is_said
+    def told(what: str, done: int, total: int, seconds: float | None = None) -> None:
+        nonlocal last, plan, before, begun, is_said, end
         now = time.monotonic()
+        if seconds is not None:
+            if now - last < SECONDS_BETWEEN_LINES:
+                return
+            last = now
+            # Nobody plans by seconds.
+            short = SECONDS_BETWEEN_LINES
+            is_off = end is None or not 1 / SAME_PLAN <= (seconds + short) / (max(0.0, end - now) + short) <= SAME_PLAN
+            end = now + seconds if is_off else end
+            left = f", about {duration(seconds)} left" if is_off else ""
+            click.echo(f"{what[0].upper()}{what[1:]}: {done:,} of about {total:,}{left} …", err=True)
+            return
         if (what, total) != plan or done <= before:
             # Another rate: that of what came before says nothing of it.
             plan, before, begun, is_said = (what, total), done, now, False

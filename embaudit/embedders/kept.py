@@ -50,9 +50,9 @@ class VectorCache(EmbeddingFunction):
         home: Path,
         *,
         fresh: bool = False,
-        told: Callable[[str, int, int], None] | None = None,
+        told: Callable[..., None] | None = None,
     ) -> None:
-        self._function, self._told = function, told
+        self._function, self.told = function, told
         self.knows_what(function)
         self.path = home / FOLDER / f"{hashlib.sha256(function.asked_as.encode()).hexdigest()[:16]}.sqlite"
         if fresh:
@@ -95,8 +95,8 @@ class VectorCache(EmbeddingFunction):
                     rows |= answered
                     good = {key: row for key, row in answered.items() if np.isfinite(row).all() and len(row)}
                     self._keep(kept, role, good)
-                    if self._told is not None:
-                        self._told(f"texts asked of {self.name}", min(start + together, len(new)), len(new))
+                    if self.told is not None:
+                        self.told(f"texts asked of {self.name}", min(start + together, len(new)), len(new))
         except sqlite3.Error as error:
             raise self._broken(error) from error
         widths = [len(row) for row in rows.values() if np.isfinite(row).any()]

@@ -17,8 +17,8 @@ from embaudit.embedders.object.named import import_object, instance_of, is_named
 from embaudit.embedders.pipeline import PipelineFunction, is_pipeline, open_pipeline
 from embaudit.words.errors import UsageError
 
-# What is done, how much of it, and of how much.
-ProgressCallback = Callable[[str, int, int], None]
+# What is done, how much of it, and of how much; and, where a whole plan is known, how many seconds are left.
+ProgressCallback = Callable[..., None]
 # What may be given wherever a function is asked for: a name, a folder, an embedding function, or any object that gives
 # vectors (docs/functions.md).
 Given: TypeAlias = Any

@@ -34,7 +34,7 @@ class Progress:
 
     say: Callable[[str], None] = lambda line: None
     done: Callable[[str, int, int | None], None] = lambda what, more, total: None
-    asked: Callable[[str, int, int], None] | None = None
+    asked: Callable[..., None] | None = None
     keeps_what_ran: bool = False
 
     def comparing(self, what: str) -> None:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from safetensors.torch import load_file, save_file
 from tiny import tiny_bert
 
 from embaudit.checkpoint import LoadOptions, load_checkpoint
@@ -45,7 +47,20 @@ def stanford(folder: Path) -> None:
     (folder / "artifact.metadata").write_text(json.dumps({"dim": 128, "query_token_id": "[unused0]"}))
 
 
+def with_head(**tensors: tuple[int, ...]) -> Callable[[Path], None]:
+    """Further tensors among the weights, of these shapes, and no modules."""
+
+    def write(folder: Path) -> None:
+        file = folder / "model.safetensors"
+        more = {f"linear.{name}": torch.zeros(shape) for name, shape in tensors.items()}
+        save_file({**load_file(file), **more}, file, metadata={"format": "pt"})
+        (folder / "modules.json").unlink()
+
+    return write
+
+
 LATE = {
+    "linear.weight alone": (with_head(weight=(16, 32)), "(linear.weight, 32 to 16 numbers without a bias)"),
     "PyLate": (pylate, "as PyLate writes it (query_prefix)"),
     "HF_ColBERT": (named("HF_ColBERT"), "as Stanford's ColBERT writes it (HF_ColBERT)"),
     "artifact.metadata": (stanford, "as Stanford's ColBERT writes it (artifact.metadata)"),
@@ -64,10 +79,25 @@ def test_late_interaction_is_named(tmp_path: Path, name: str) -> None:
     assert "remove it" not in raised.value.next_step
 
 
-def test_a_plain_folder_is_still_read(tmp_path: Path) -> None:
+PLAIN = {
+    "nothing else": named("BertModel"),
+    "a classifier of two classes": with_head(weight=(2, 32)),
+    "a layer with a bias": with_head(weight=(16, 32), bias=(16,)),
+    "as wide as the network": with_head(weight=(32, 32)),
+}
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_a_plain_folder_is_still_read(tmp_path: Path, name: str) -> None:
     folder = tiny_bert(tmp_path / "tiny")
-    named("BertModel")(folder)
+    PLAIN[name](folder)
     assert load_checkpoint(str(folder), CPU).dimension == 32
+
+
+def test_the_mean_of_its_tokens_is_read_if_that_is_asked(tmp_path: Path) -> None:
+    folder = tiny_bert(tmp_path / "tiny")
+    with_head(weight=(16, 32))(folder)
+    assert load_checkpoint(str(folder), LoadOptions(device="cpu", pooling="mean")).dimension == 32
 
 
 @pytest.mark.parametrize("is_mixed", [True, False], ids=["a static route and a transformer's", "two transformers"])

@@ -176,6 +176,12 @@ class ChromaOfQueries(Chroma):
         return [expected(text, "query").astype(np.float32) for text in input]
 
 
+class ChromaWithAModel(ChromaOfQueries):
+    """One that keeps its model's method, which puts no prompts, under the name of a method of its own."""
+
+    encode = staticmethod(lambda texts: [[0.0] * 8 for _ in texts])
+
+
 def callable_of_texts(texts: list[str]) -> list[list[float]]:
     return [vector(text).tolist() for text in texts]
 
@@ -198,6 +204,7 @@ STAND_INS: dict[str, tuple[Any, str, bool]] = {
     "spaCy": (Spacy(), "spaCy", False),
     "Chroma": (Chroma(), "Chroma", False),
     "Chroma 1": (ChromaOfQueries(), "Chroma", True),
+    "Chroma 1 with encode": (ChromaWithAModel(), "Chroma", True),
     "a callable": (callable_of_texts, "a callable", False),
     "a lambda": (lambda texts: np.array([vector(text) for text in texts]), "a callable", False),
     "a class": (LangChain, "LangChain's Embeddings, made by calling it", True),

@@ -20,6 +20,7 @@ from embaudit.embedders.endpoint.recognise import open_endpoint
 from embaudit.measures.quality.material import Material, sample_material
 from embaudit.questions.check.served import check_served
 from embaudit.questions.parity.parity import ParityReport, compare_with
+from embaudit.questions.passport import canaries
 from embaudit.questions.passport.make import make_passport
 from embaudit.questions.passport.verify import verify_with
 
@@ -82,12 +83,37 @@ def test_texts_up_to_the_declared_limit(long_checkpoint: Checkpoint, name: str) 
         assert value == pytest.approx(limit, rel=0.05)
 
 
-def test_a_passport_says_how_far_it_reaches(long_checkpoint: Checkpoint, served_checkpoint: Checkpoint) -> None:
-    known = CheckpointFunction(long_checkpoint)
-    line = verify_with(make_passport(known), known).line
-    assert line == "The same function for texts of up to 513 tokens, the passport's longest."
-    short = CheckpointFunction(served_checkpoint)
-    assert verify_with(make_passport(short), short).line == "The same function."
+class TestHowFarAPassportReaches:
+    """To the declared limit and just behind it, where that can be encoded in the time of a passport."""
+
+    def test_to_the_limit(self, long_checkpoint: Checkpoint, served_checkpoint: Checkpoint) -> None:
+        for checkpoint in (long_checkpoint, served_checkpoint):
+            known = CheckpointFunction(checkpoint)
+            passport = make_passport(known)
+            assert max(one.tokens for one in passport.canaries) > checkpoint.max_length
+            assert verify_with(passport, known).line == "The same function."
+        cut_off = replace(long_checkpoint, limits=dict.fromkeys(long_checkpoint.limits, 2_048))
+        report = verify_with(make_passport(CheckpointFunction(long_checkpoint)), CheckpointFunction(cut_off))
+        assert report.differing == ("at the limit", "beyond the limit")
+        longer = replace(long_checkpoint, limits=dict.fromkeys(long_checkpoint.limits, LIMIT + 900))
+        report = verify_with(make_passport(CheckpointFunction(long_checkpoint)), CheckpointFunction(longer))
+        assert report.differing == ("beyond the limit",)
+
+    @pytest.mark.parametrize(("affordable", "reached"), [(1e9, 2_048), (1, 1_024)])
+    def test_less_far(
+        self, long_checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch, affordable: float, reached: int
+    ) -> None:
+        monkeypatch.setattr(canaries, "AFFORDABLE", affordable)
+        known = CheckpointFunction(long_checkpoint)
+        passport = make_passport(known)
+        line = f"The same function for texts of up to {reached:,} tokens, the longest that were tried."
+        assert verify_with(passport, known).line == line
+
+    def test_what_is_refused_was_not_tried(self, long_checkpoint: Checkpoint) -> None:
+        passport = make_passport(CheckpointFunction(long_checkpoint))
+        with serving(Served(refusing(long_checkpoint, 600))) as address, open_endpoint(address) as endpoint:
+            report = verify_with(passport, endpoint)
+        assert report.line.startswith("The same function for texts of up to 513 tokens, the longest that were tried; ")
 
 
 def after(checkpoint: Checkpoint, most: int, wrong: Callable[[np.ndarray, int], np.ndarray]) -> Served:

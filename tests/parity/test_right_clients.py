@@ -218,8 +218,16 @@ def test_prompts_under_other_names_are_the_checkpoints_own(
     assert report.verdict == "the same function"
     looks = [finding for finding in report.findings if finding.level == "look"]
     assert {finding.name for finding in looks} == {"prompt_not_picked"}
+    passport = make_passport(known)
+    passed = verify_with(passport, opened(LangChain(bare, *PROMPTS["Nomic"])))
+    assert passed.verdict == "the same function"
+    assert {one.sentence for one in passed.findings if one.level == "look"} == {one.sentence for one in looks}
+    assert verify_with(passport, opened(LangChain(bare, "passage: ", "query: "))).verdict == "another function"
+    assert verify_with(passport, known).line == "The same function."
     # Who puts nothing does as sentence-transformers does.
     as_it_is = (known.checkpoint.reading("query").prompt.text, "")
-    assert compare_with(known, opened(LangChain(bare, *as_it_is)), Material()).line == "The same function."
+    right = opened(LangChain(bare, *as_it_is))
+    assert compare_with(known, right, Material()).line == "The same function."
+    assert verify_with(passport, right).line == "The same function."
     wrong = compare_with(known, opened(LangChain(bare, "passage: ", "query: ")), Material(), with_explanation=False)
     assert wrong.verdict == "another function"

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from role_clients import opened
 from some_rows import mostly_slow
+from tiny import tiny_bert
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "checkpoint"))
 from tiny_models import build, declare, load, pooling
@@ -81,6 +82,18 @@ def test_another_special_token_at_the_end(served_checkpoint: Checkpoint) -> None
     assert "ends texts with [MASK] in place of [SEP]" in compared(served_checkpoint, vectors).line
 
 
+def test_a_token_without_a_row_stops_no_search(tmp_path: Path) -> None:
+    from transformers import AutoTokenizer
+
+    folder = tiny_bert(tmp_path / "tiny")
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokenizer.add_special_tokens({"additional_special_tokens": ["<|endoftext|>"]})
+    tokenizer.save_pretrained(folder)
+    report = compare_with(CheckpointFunction(load(folder)), CheckpointFunction(load(folder, pooling="cls")), Material())
+    assert "It takes cls instead of mean pooling: so used" in report.line
+    assert "explanation" not in [finding.name for finding in report.findings]
+
+
 class TestWhatIsCloseToNothing:
     """It is no explanation; and a server that was asked got texts without titles."""
 
@@ -96,6 +109,10 @@ class TestWhatIsCloseToNothing:
         report = compared(served_checkpoint, lambda texts: encode(texts) @ turn)
         assert "Closest" not in report.line
         assert "No way to use the checkpoint that was tried gives such vectors" in report.line
+        # All texts differ alike, however long, and what the tokenizer reads alike has one vector.
+        advice = next(finding.advice for finding in report.findings if finding.level == "problem")
+        assert "title" not in advice
+        assert "token ids" not in advice.lower()
 
     def test_a_plain_server_sends_no_titles(self, served_checkpoint: Checkpoint) -> None:
         vectors = self.scrambled(served_checkpoint)

@@ -93,8 +93,9 @@ def test_every_canary_is_there_once_and_says_what_for(passed: Checkpoint) -> Non
     [
         (20, {"at the limit": [20], "beyond the limit": [21, 40]}),
         (256, {"lengths": [24, 60, 129], "at the limit": [256], "beyond the limit": [257, 512]}),
-        # Nothing that is cut there is short enough for a passport.
-        (8_192, {"lengths": [24, 60, 129, 257, 385, 513]}),
+        (8_192, {"lengths": [24, 60, 129, 257, 385, 513], "at the limit": [8_192], "beyond the limit": [9_216]}),
+        # Nobody waits so long for a passport.
+        (2_000_000, {"lengths": [24, 60, 129, 257, 385, 513, 65_536]}),
         (NO_LIMIT, {"lengths": [24, 60, 129, 257, 385, 513]}),
     ],
 )
@@ -113,6 +114,13 @@ def test_settings_are_recorded_and_make_another_passport(passed_folder: Path, ti
     assert (other.settings.pooling, other.settings.max_length, other.settings.prompt) == ("cls", 32, None)
     assert (other.reading.pooling, other.reading.max_length) == ("cls", 32)
     assert other.checkpoint.id != tiny_passport.checkpoint.id
+
+
+def test_a_passport_of_before_there_were_prompts_in_it_is_read(tiny_passport: Passport, tmp_path: Path) -> None:
+    content = tiny_passport.as_json()
+    del content["not_picked"]
+    (tmp_path / "old.json").write_text(json.dumps({**content, "checksum": checksum_of(content)}))
+    assert read_passport(tmp_path / "old.json") == tiny_passport
 
 
 def test_the_same_checkpoint_gives_the_same_file(passed: Checkpoint, tiny_passport: Passport) -> None:

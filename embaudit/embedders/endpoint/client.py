@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -135,6 +135,8 @@ class Endpoint(EmbeddingFunction):
         self._gives_base64: bool | None = None
         self._at_once = 1
         self._exchange: Exchange | None = None
+        # Is called after each answer with the characters that were sent for it.
+        self.answered: Callable[[int], None] | None = None
 
     @property
     def typed(self) -> str:
@@ -314,6 +316,9 @@ class Endpoint(EmbeddingFunction):
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise Failed(f"the answer cannot be read to its end: {one_line(error)}") from error
         self._late, self._has_answered = 0, True
+        if self.answered is not None:
+            with self._count:
+                self.answered(sum(map(len, texts)))
         self.require_allowed(answer)
         if answer.status != 200:
             raise Failed(f"status {answer.status}: {answer.said}", answer.status, answer.wait)

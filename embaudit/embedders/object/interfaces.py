@@ -137,19 +137,20 @@ INTERFACES = (
         _all("encode_query"),
         _encode_if_offered,
     ),
-    Interface("encode, as model2vec and sentence-transformers have it", ("encode",), _all("encode")),
-    Interface(
-        "spaCy's pipeline",
-        ("pipe", "__call__"),
-        lambda given, texts: [one.vector for one in given.pipe(texts)],
-        is_offered=lambda given: hasattr(given, "vocab"),
-    ),
+    # Before what may be an attribute of it: a model's ``encode`` puts no prompts.
     Interface(
         "Chroma's embedding function",
         ("__call__", "embed_query"),
         lambda given, texts: given(input=texts),
         lambda given, texts: given.embed_query(input=texts),
         is_offered=lambda given: _is_instance(given) and _takes("__call__", "input")(given),
+    ),
+    Interface("encode, as model2vec and sentence-transformers have it", ("encode",), _all("encode")),
+    Interface(
+        "spaCy's pipeline",
+        ("pipe", "__call__"),
+        lambda given, texts: [one.vector for one in given.pipe(texts)],
+        is_offered=lambda given: hasattr(given, "vocab"),
     ),
     Interface(
         "Chroma's embedding function",

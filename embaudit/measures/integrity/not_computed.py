@@ -12,8 +12,8 @@ from embaudit.declared.rule import Rule
 
 # Parts of the names of modules that compute positions relative to each other.
 RELATIVE = ("distance_embedding", "relative_attention", "rel_embeddings", "rotary", "rope", "alibi")
-# Up to which version transformers computed those of BERT and its relatives.
-COMPUTED_BEFORE = "4.50"
+# Releases 4.49 to 4.57 compute those of BERT and its relatives; the code of 5.0 has none of it any more.
+COMPUTED_BEFORE = "5"
 # Names that people give to the prompts of queries and of documents; encode_query and encode_document read their own.
 OF_ROLES: dict[TextKind, tuple[str, ...]] = {
     "query": ("query", "queries"),

@@ -12,6 +12,8 @@ import numpy as np
 from embaudit.declared.finding import LEVELS, Finding
 from embaudit.declared.rule import Rule, guarded, number
 from embaudit.embedders.function import LISTS, Answers, EmbeddingFunction
+from embaudit.embedders.kept import TOGETHER
+from embaudit.embedders.waiting import RequestPlan, told_as_one
 from embaudit.measures.integrity.function import SAME_VECTOR
 from embaudit.measures.quality.lengths import RULE as LENGTHS
 from embaudit.measures.quality.lengths import Declared, length_findings
@@ -53,6 +55,9 @@ IN_A_ROLE = Rule(
 INSIDE = Rule(
     "inside", reason="`not measured`: what happens inside (weights, layers, states, tokens) is not seen by its vectors"
 )
+# Counted beside a faithful server of 256 tokens a text: what is asked besides hard texts and the material, that is
+# again and in other ways (64 requests), for the limit (48), for other readings (14), and at the end (4).
+OTHER_REQUESTS, OTHER_CHARACTERS = 130, 85_000
 
 
 def check_served(
@@ -70,16 +75,14 @@ def check_served(
     start = time.monotonic()
     figures: dict[str, Any] = {}
     texts = hard_texts()
-    # Fails here if it does not answer: later, what fails is a finding.
-    first = function.requests
-    alone = function.encode(texts, most=1)
-    log = requests_of({"hard": texts}, {"hard": alone}, first + 1, function.requests - first)
-    findings = _steady(
-        function.live,
-        log,
-        list(_parts(function, texts, alone, log, material or sample_material(), asking or CallerPrompts(), figures)),
-        figures,
-    )
+    material, asking = material or sample_material(), asking or CallerPrompts()
+    with told_as_one(function, lambda: _plan(function, texts, material, asking)):
+        # Fails here if it does not answer: later, what fails is a finding.
+        first = function.requests
+        alone = function.encode(texts, most=1)
+        log = requests_of({"hard": texts}, {"hard": alone}, first + 1, function.requests - first)
+        found = list(_parts(function, texts, alone, log, material, asking, figures))
+        findings = _steady(function.live, log, found, figures)
     dimension = alone.vectors.shape[1]
     return CheckReport(
         function.name,
@@ -89,6 +92,21 @@ def check_served(
         time.monotonic() - start,
         kind=function.kind,
         interface=f"{function.interface}, {dimension} dimensions",
+    )
+
+
+def _plan(function: EmbeddingFunction, texts: Sequence[str], material: Material, asking: CallerPrompts) -> RequestPlan:
+    """What a check asks of an endpoint, about."""
+    by_role = {
+        "text": [text for pairs in material.pairs for text in asking.texts([*pairs.firsts, *pairs.seconds])],
+        "query": [text for some in material.collections for text in asking.queries(some.queries)],
+        "document": [text for some in material.collections for text in asking.documents(some.documents)],
+    }
+    together = max(1, int(getattr(function.live, "most_texts", TOGETHER)))
+    batches = sum(-(-len(set(some)) // together) for some in by_role.values())
+    characters = sum(len(text) for some in by_role.values() for text in set(some))
+    return RequestPlan(
+        len(texts) + OTHER_REQUESTS + batches, sum(map(len, texts)) + OTHER_CHARACTERS + characters, time.monotonic()
     )
 
 

@@ -1,7 +1,6 @@
 """Does a function's vector depend on how it is asked: beside other texts, again, in parallel, in another encoding?
 
-Each text's vector alone is what the others are held against. What padding does is told apart by reading the checkpoint
-with its padding unmasked.
+Each text's vector alone is what the others are held against. What padding does is told apart by ``padding``.
 """
 
 from __future__ import annotations
@@ -12,16 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from embaudit.checkpoint import Checkpoint, Encoder
-from embaudit.checkpoint.pooling import pool
+from embaudit.checkpoint import Checkpoint
 from embaudit.embedders.function import LISTS, Answers, EmbeddingFunction
 from embaudit.questions.parity.compare import HALF, LEFT, KindDifference, apart, compare_kind
+from embaudit.questions.parity.padding import MASK_ADVICE, SO_FAR, padding_cause
 from embaudit.questions.parity.steady import Request, SteadyControl, numbered
 from embaudit.questions.parity.texts import spread
 
 if TYPE_CHECKING:
-    import torch
-
     from embaudit.checkpoint import TextKind
 
 # A batch that a server may split by itself is no batch any more.
@@ -48,10 +45,6 @@ ORDERS: Mapping[str, Callable[[str], Any]] = {
     "the longest texts' first": lambda text: -len(text),
     "in that of the alphabet": str,
 }
-# Servers pad to the longest text of a batch, or to a multiple of one of these.
-PADDED_TO = (1, 8, 16, 32, 64, 128)
-# What explains a difference leaves no more than this part of it.
-CLEARLY_LESS = 4
 
 
 @dataclass(frozen=True)
@@ -84,6 +77,8 @@ class BatchingCheck:
     @property
     def advice(self) -> str:
         """What to do if it gets another vector than alone."""
+        if SO_FAR in self.cause:
+            return MASK_ADVICE
         if self.how.endswith(AGAIN) and self.cause not in ("", "each time"):
             return (
                 "Have every request answered by one model: look for a gateway that changes or falls back to another, "
@@ -316,7 +311,7 @@ def _batch_cause(
         if not _is_an_order(is_near):
             return "gives texts of a batch the vectors of others"
         return f"gives the vectors of a batch in another order{_sorted_by(texts, is_near)}"
-    return (_padding_cause(checkpoint, held, batched, max(LEFT, rounding)) if checkpoint else None) or ""
+    return (padding_cause(checkpoint, held, batched, max(LEFT, rounding)) if checkpoint else None) or ""
 
 
 def _sorted_by(texts: Sequence[str], is_near: np.ndarray) -> str:
@@ -341,50 +336,3 @@ def _is_an_order(is_near: np.ndarray) -> bool:
     from scipy.optimize import linear_sum_assignment
 
     return bool(is_near[linear_sum_assignment(is_near, maximize=True)].all())
-
-
-def _padding_cause(checkpoint: Checkpoint, held: KindDifference, batched: np.ndarray, near: float) -> str | None:
-    """Which use of padding gives these vectors, if any does, and leaves clearly less than there was to explain."""
-    sequences = checkpoint.tokenize(held.texts)
-    longest = max(len(ids) for ids in sequences)
-    padded = _Padded(checkpoint)
-    for widest in sorted({-(-longest // by) * by for by in PADDED_TO} | {min(checkpoint.max_length, 4 * longest)}):
-        for how, masks in PADDING.items():
-            vectors = padded.encode(sequences, widest, masks)
-            if vectors.shape != batched.shape:
-                continue
-            if np.nan_to_num(apart(vectors, batched), nan=2.0).max() <= min(near, held.worst / CLEARLY_LESS):
-                return how
-    return None
-
-
-# What the network attends to and what pooling reads, of the mask (B, n).
-Masks = Callable[["torch.Tensor"], tuple["torch.Tensor", "torch.Tensor"]]
-PADDING: Mapping[str, Masks] = {
-    "counts padding in the mean": lambda mask: (mask, mask | 1),
-    "attends to padding and counts it in the mean": lambda mask: (mask | 1, mask | 1),
-    "attends to padding": lambda mask: (mask | 1, mask),
-}
-
-
-class _Padded(Encoder):
-    """Encodes sequences padded to one width, with other masks than they should have."""
-
-    def encode(self, sequences: Sequence[Sequence[int]], width: int, masks: Masks) -> np.ndarray:
-        import torch
-
-        checkpoint = self.checkpoint
-        rows = []
-        for ids in sequences:
-            batch = torch.full((1, width), self._pad_id(), device=checkpoint.device)
-            batch[0, : len(ids)] = torch.tensor(ids)
-            mask = (torch.arange(width, device=checkpoint.device) < len(ids)).long()[None]
-            attended, pooled = masks(mask)
-            with torch.inference_mode():
-                given = checkpoint.inputs(batch, mask) | {"attention_mask": attended}
-                states = checkpoint.model(**given).last_hidden_state
-                vectors = checkpoint.after_pooling(
-                    pool(states, pooled, checkpoint.recipe.pooling, checkpoint.prompt.unpooled)
-                )
-            rows.append(vectors[0].float().cpu().numpy())
-        return np.array(rows)

@@ -47,8 +47,8 @@ class Explanation:
         left: the largest 1 − cosine that remains, by kind.
         length: how its vectors' lengths differ from the declared ones, as the end of "it …"; empty if they do not.
         leaves: (n,) 1 − cosine that it leaves on other texts and the other's (n, D) vectors of them.
-        is_of_a_client: whether a program of the user's may have changed texts; a server that was asked got them as they
-            are.
+        has_headers: whether texts speak for something before each of them that differs from text to text.
+        has_other_ids: whether they speak for another tokenizer.
         untried: what was not looked for, and what to type to have it; empty if it is complete.
     """
 
@@ -57,7 +57,8 @@ class Explanation:
     length: str = ""
     leaves: Callable[[Sequence[str], np.ndarray], np.ndarray] | None = field(default=None, compare=False, repr=False)
     untried: str = ""
-    is_of_a_client: bool = True
+    has_headers: bool = False
+    has_other_ids: bool = False
 
     @property
     def worst(self) -> float:
@@ -106,8 +107,12 @@ class _Way:
 
     @property
     def mean(self) -> float:
-        """Mean of the square roots, so that a way that mends some texts is not outweighed by one that is far off."""
-        return float(np.sqrt(np.nan_to_num(self.distances, nan=2.0).clip(0, 2)).mean())
+        """Mean of the square roots, so that a way that mends some texts is not outweighed by one that is far off.
+
+        What is no more than the last digits is nothing: otherwise two changes that undo each other would come closer.
+        """
+        known = np.nan_to_num(self.distances, nan=2.0).clip(0, 2)
+        return float(np.sqrt(np.where(known <= EXACT, 0.0, known)).mean())
 
     @property
     def changes(self) -> int:

@@ -211,10 +211,10 @@ def _not_tried(explanation: Explanation | None) -> str:
 
     Titles, sources and ids of another vocabulary are what clients send: a server that is asked here gets texts alone.
     """
-    if explanation is None or explanation.is_complete or not explanation.is_of_a_client:
+    if explanation is None or explanation.is_complete:
         return ""
-    header = "" if explanation.sentences else f" {HEADERS_THAT_DIFFER}"
-    return header + (f" {explanation.untried}" if explanation.untried else "")
+    header = f" {HEADERS_THAT_DIFFER}" if explanation.has_headers and not explanation.sentences else ""
+    return header + (f" {explanation.untried}" if explanation.has_other_ids and explanation.untried else "")
 
 
 def finding_of_asking(asked: BatchingCheck) -> Finding:

@@ -1,4 +1,4 @@
-"""The numbers that vectors are given in: fractions, whole numbers (int8), signs, or bits packed into bytes."""
+"""The numbers that vectors are given in: fractions or their bytes, whole numbers (int8), signs, or packed bits."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-BYTE, SIGNED = 8, 128
+BYTE, SIGNED, FLOAT32 = 8, 128, 4
 # What unit vectors are multiplied by before they are rounded, and how far from the best product a scale is looked for.
 SCALES = (127.0, 128.0, 255.0, 100.0)
 NEARBY, TRIED = 0.01, 41
@@ -56,6 +56,9 @@ def forms_of(theirs: Mapping[str, np.ndarray], dimension: int) -> list[Form]:
             read=lambda rows: _unpacked(rows, SIGNED),
         )
         return [less, packed]
+    if known.shape[1] == FLOAT32 * dimension and known.min() >= -SIGNED and known.max() < 2 * SIGNED:
+        said = "gives the bytes of float32 as numbers: base64 that is decoded and not read as float32"
+        return [Form(said, lambda vectors, theirs: vectors, _floats)]
     values = set(np.unique(known)[:3])
     if values <= {0.0, 1.0}:
         return [BITS]
@@ -75,6 +78,16 @@ def _rounded(vectors: np.ndarray, theirs: np.ndarray) -> np.ndarray:
     scales = [*SCALES, *(nearest * (1 + NEARBY * np.linspace(-1, 1, TRIED)))]
     best = max(scales, key=lambda scale: int((np.round(ours * scale) == wanted).sum()))
     return np.asarray(np.round(vectors * best))
+
+
+def _floats(rows: np.ndarray) -> np.ndarray:
+    """(n, D) float32 of (n, 4·D) of their bytes; NaN where there is no vector."""
+    is_known = np.isfinite(rows).all(axis=1)
+    numbers = (np.nan_to_num(rows).astype(np.int64) % (2 * SIGNED)).astype(np.uint8)
+    with np.errstate(all="ignore"):
+        found = np.ascontiguousarray(numbers).view("<f4").astype(float)
+    found[~is_known] = np.nan
+    return found
 
 
 def _unpacked(rows: np.ndarray, offset: int = 0) -> np.ndarray:

@@ -6,7 +6,6 @@ that puts them does what the checkpoint says.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -32,14 +31,15 @@ def as_named(known: EmbeddingFunction, other: EmbeddingFunction) -> tuple[Embedd
         return known, ()
     found = []
     for role, (name, text) in prompts_not_picked(checkpoint).items():
-        prompted = _with_prompt(checkpoint, role, text)
+        prompted = with_prompt(checkpoint, role, text)
         if _fits(prompted, other, role) and not _fits(checkpoint, other, role):
             checkpoint = prompted
-            found += list(_said(role, name, text, other))
+            found.append(told_of_prompt(role, name, text, other))
     return (CheckpointFunction(checkpoint, known.name) if found else known), tuple(found)
 
 
-def _with_prompt(checkpoint: Checkpoint, role: TextKind, text: str) -> Checkpoint:
+def with_prompt(checkpoint: Checkpoint, role: TextKind, text: str) -> Checkpoint:
+    """The checkpoint with a prompt before texts of a role."""
     recipe = checkpoint.recipe
     tokens = prompt_tokens(text, checkpoint.tokenizer, recipe.call, is_pooled=recipe.pools_prompt)
     return replace(
@@ -59,9 +59,10 @@ def _fits(checkpoint: Checkpoint, other: EmbeddingFunction, role: TextKind) -> b
     return theirs.shape == ours.shape and bool(np.nan_to_num(apart(theirs, ours), nan=2.0).max() <= HALF)
 
 
-def _said(role: TextKind, name: str, text: str, other: EmbeddingFunction) -> Iterator[Finding]:
+def told_of_prompt(role: TextKind, name: str, text: str, other: EmbeddingFunction) -> Finding:
+    """A client puts a prompt that the checkpoint declares under a name which nothing picks."""
     plural = "queries" if role == "query" else "documents"
-    yield PROMPT_NOT_PICKED.finding(
+    return PROMPT_NOT_PICKED.finding(
         "look",
         f"{other.name} puts {text!r} before {plural}, which the checkpoint declares as {name!r}: they were compared "
         "with it.",

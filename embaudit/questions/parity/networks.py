@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 # What transformers takes where nothing is declared.
 DEFAULT_BASE = 10_000.0
-# Windows that are off by one to each side, or half as wide: ModernBERT's reaches half of it to either side.
-OFF = (2, -2)
-WINDOWS = ("local_attention", "sliding_window")
+# Where configurations say how far local attention reaches, and by how much a window may be off: ModernBERT's reaches
+# half of it to either side, and others' to one.
+WINDOWS = {"local_attention": (2, -2), "sliding_window": (1, -1, 2, -2)}
 # Of larger ones, another network takes long to make.
 MOST_PARAMETERS = 1_000_000_000
 _MADE: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
@@ -43,15 +43,25 @@ def with_other_bases(checkpoint: Checkpoint) -> Iterator[tuple[str, Checkpoint]]
 def with_other_windows(checkpoint: Checkpoint) -> Iterator[tuple[str, Checkpoint]]:
     """The network with another window of local attention; nothing if it has none."""
     config = checkpoint.model.config
-    for name in WINDOWS:
+    for name, off in WINDOWS.items():
         size = getattr(config, name, None)
         if isinstance(size, bool) or not isinstance(size, int) or size < 4:
             continue
-        for by in OFF:
+        # One is the half of the other.
+        if name == "sliding_window" and half_window(checkpoint.model) is not None:
+            continue
+        for by in off:
             changed = copy.deepcopy(config)
             setattr(changed, name, size + by)
             said = f"attends within a window of {size + by:,} tokens, where config.json declares {size:,} ({name})"
             yield from _with(checkpoint, said, changed)
+
+
+def half_window(model: PreTrainedModel) -> int | None:
+    """How many tokens before it and after it a token sees in layers with a window; None of a model without such."""
+    size, kinds = getattr(model.config, "local_attention", None), getattr(model.config, "layer_types", None)
+    is_local = isinstance(kinds, list) and "sliding_attention" in kinds
+    return size // 2 if is_local and isinstance(size, int) and size >= 4 else None
 
 
 def _bases(config: Any) -> Iterator[float]:

@@ -17,8 +17,10 @@ from embaudit.embedders.function import Answers, EmbeddingFunction, roles_to_com
 from embaudit.questions.answer import AnswerFigure
 from embaudit.questions.parity.apart import is_apart, moved
 from embaudit.questions.parity.asking import AGAIN, BatchingCheck, ask_as, ask_otherwise, confirmed, still_the_same
+from embaudit.questions.parity.client_signs import has_headers, has_other_ids
 from embaudit.questions.parity.compare import KindDifference, compare_kind, rounding_of
 from embaudit.questions.parity.findings import ROUNDED, asked_for, findings_of
+from embaudit.questions.parity.padding import padding_so_far
 from embaudit.questions.parity.page import parity_page
 from embaudit.questions.parity.requested import (
     NOT_NORMALISED,
@@ -36,7 +38,7 @@ from embaudit.words.errors import EmbauditError, one_line
 from embaudit.words.sentences import within
 
 if TYPE_CHECKING:
-    from embaudit.checkpoint import TextKind
+    from embaudit.checkpoint import Checkpoint, TextKind
     from embaudit.measures.quality.material import Material
     from embaudit.questions.parity.corpora import CorpusDifference
     from embaudit.questions.parity.explain import Explanation
@@ -203,6 +205,8 @@ def compare_with(
         batch, alone = _batch(texts, theirs)
         rounding = rounding_of([kind for kind in kinds if kind.kind not in ROLES])
         asked = tuple(ask_otherwise(other, checkpoint, batch, alone, rounding, logs[1])) if batch else ()
+        if checkpoint is not None and any(one.how == AGAIN and not one.is_repeatable for one in asked):
+            asked = tuple(_because_of_padding(checkpoint, texts, theirs, one) for one in asked)
         if asked and not any(one.is_off for one in asked):
             control = SteadyControl(other, logs[1], rounding)
             many = confirmed(lambda: ask_many_at_once(other, batch, alone, rounding), control)
@@ -248,9 +252,11 @@ def compare_with(
     if checkpoint is not None and not is_different and is_steady:
         progress("texts up to the declared limit")
         reach, long = try_long_texts(checkpoint, other, is_asked=other.may_depend_on_asking)
-    is_of_a_client = other.kind not in ("endpoint", "checkpoint")
-    explanation = None if explanation is None else replace(explanation, is_of_a_client=is_of_a_client)
-    in_roles = {role: replace(one, is_of_a_client=is_of_a_client) for role, one in in_roles.items()}
+    # A server that is asked got the texts as they are.
+    if explanation is not None and checkpoint is not None and other.kind not in ("endpoint", "checkpoint"):
+        rows = {kind: answers.vectors for kind, answers in theirs.items()}
+        is_foreign = has_other_ids(checkpoint, texts, rows)
+        explanation = replace(explanation, has_headers=has_headers(kinds), has_other_ids=is_foreign)
     if isinstance(known, FirstDimensions):
         explanation = None if explanation is None else as_cut(explanation)
         in_roles = {role: as_cut(one) for role, one in in_roles.items()}
@@ -288,6 +294,19 @@ def compare_with(
         seconds=time.monotonic() - start,
         requests=known.requests + other.requests,
     )
+
+
+def _because_of_padding(
+    checkpoint: Checkpoint, texts: Mapping[str, Sequence[str]], theirs: Mapping[str, Answers], asked: BatchingCheck
+) -> BatchingCheck:
+    """What is said of a text that is asked again, if it is padding that grew meanwhile."""
+    if asked.how != AGAIN or asked.is_repeatable:
+        return asked
+    plainly = [kind for kind in texts if kind not in ROLES]
+    in_order = [text for kind in plainly for text in texts[kind]]
+    rows = np.concatenate([theirs[kind].vectors for kind in plainly])
+    cause = padding_so_far(checkpoint, in_order, rows, asked.rounding)
+    return replace(asked, cause=cause) if cause else asked
 
 
 def _by_text(texts: Mapping[str, Sequence[str]], answers: Mapping[str, Answers]) -> dict[str, np.ndarray]:

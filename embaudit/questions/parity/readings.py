@@ -18,16 +18,14 @@ from embaudit.checkpoint.settings import read_settings
 from embaudit.checkpoint.tokenizer import NO_LIMIT, position_limit
 from embaudit.questions.parity.clients import HEADERS, TEXT_CHANGES
 from embaudit.questions.parity.foreign import misread_units
-from embaudit.questions.parity.networks import with_other_bases, with_other_windows
+from embaudit.questions.parity.networks import WINDOWS, half_window, with_other_bases, with_other_windows
 from embaudit.questions.parity.units import CHARACTERS, WHOLE, WORDS, Content, CutPieces, Unit
 
 # What a token sees of its text: as the model declares, only what is before it, or all; or all of it at places that are
-# counted from zero.
-Attention = Literal["declared", "causal", "whole", "from zero"]
+# counted from zero; or, in layers with a window, so many tokens before it and after it.
+Attention = Literal["declared", "causal", "whole", "from zero"] | tuple[int, int]
 Side = Literal["left", "right", "all", "windows"]
 SIDES: tuple[Side, ...] = ("right", "left", "all", "windows")
-# Where configurations say how far local attention reaches.
-WINDOWS = ("local_attention", "sliding_window")
 # Limits that servers have, beside those that a checkpoint's files and sizes say.
 LIMITS = (32, 64, 128, 256, 384, 512, 1_024, 2_048, 8_192)
 # Widths that exports and servers pad every text to; longer ones would take minutes.
@@ -194,6 +192,13 @@ def alternatives(reading: Reading) -> Iterator[Reading]:
         if _counts_places_behind_padding(reading.checkpoint):
             said = "counts positions from 0, where the model's first is behind that of padding"
             yield reading.changed("attention", said, attention="from zero")
+        if (half := half_window(reading.checkpoint.model)) is not None:
+            for before, after in ((half - 1, half), (half, half - 1), (half + 1, half), (half, half + 1)):
+                said = (
+                    f"lets tokens see {before:,} before them and {after:,} after them in layers with a window, where "
+                    f"config.json declares {half:,} on either side"
+                )
+                yield reading.changed("attention", said, attention=(before, after))
     if "network" not in done:
         for said, other in with_other_windows(reading.checkpoint):
             yield reading.changed("network", said, checkpoint=other)

@@ -14,7 +14,7 @@ from embaudit.checkpoint.inputs import SegmentIds
 from embaudit.checkpoint.modules import POOLING_MODES
 from embaudit.checkpoint.pooling import pool
 from embaudit.questions.parity.readings import Attention, Reading, Windows
-from embaudit.words.errors import is_of_machine
+from embaudit.words.errors import MeasureError, is_of_machine
 
 if TYPE_CHECKING:
     import torch
@@ -97,8 +97,10 @@ class Maker:
     def vectors(self, reading: Reading, making: PoolingVariant, windows: Sequence[Windows]) -> np.ndarray | None:
         """(n, D) of texts whose windows were ``pool``ed before, not cut; NaN for a text without tokens.
 
-        None if the modules do not take such a pooling, or fewer dimensions than wanted come out.
+        So is one that the network does not take. None if it takes none, if the modules do not take such a pooling, or
+        if fewer dimensions than wanted come out.
         """
+        windows = [some if all(self._key(reading, one.ids) in self._pooled for one in some) else [] for some in windows]
         sequences = [window.ids for some in windows for window in some]
         if not sequences:
             return None
@@ -141,7 +143,8 @@ class Maker:
             found = list(
                 _Pooling(reading.checkpoint).every_way([list(sequences[key]) for key in keys], reading.attention)
             )
-        except (IndexError, RuntimeError, TypeError, ValueError) as error:
+        # An id that no token has is a MeasureError.
+        except (IndexError, MeasureError, RuntimeError, TypeError, ValueError) as error:
             if is_of_machine(error):
                 raise
             return False
@@ -180,9 +183,14 @@ class _Pooling(Encoder):
         before, after = len(checkpoint.prefix_ids), len(checkpoint.suffix_ids)
         for indices, ids, mask in self._batches(sequences):
             with torch.inference_mode():
-                asked = checkpoint.inputs(ids, mask)
+                asked: dict[str, Any] = dict(checkpoint.inputs(ids, mask))
                 if attention == "from zero":
                     asked |= {"position_ids": torch.arange(ids.shape[1], device=ids.device).expand_as(ids)}
+                elif isinstance(attention, tuple):
+                    # As the model makes them itself, one for each kind of layer.
+                    whole = _seen(mask, "whole", checkpoint.model.dtype)
+                    local = _seen(mask, attention, checkpoint.model.dtype)
+                    asked |= {"attention_mask": {"full_attention": whole, "sliding_attention": local}}
                 elif attention != "declared":
                     asked |= {"attention_mask": _seen(mask, attention, checkpoint.model.dtype)}
                 given = checkpoint.model(**asked, output_hidden_states=True)
@@ -209,6 +217,9 @@ def _seen(mask: torch.Tensor, attention: Attention, dtype: torch.dtype) -> torch
     seen = mask[:, None, None, :].bool().expand(-1, 1, mask.shape[1], -1)
     if attention == "causal":
         seen = seen.tril()
+    elif isinstance(attention, tuple):
+        before, after = attention
+        seen = seen.triu(-before).tril(after)
     return torch.zeros(seen.shape, dtype=dtype, device=mask.device).masked_fill(~seen, torch.finfo(dtype).min)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.hard_texts import KINDS, long_text
 from embaudit.checkpoint.prompts import NO_PROMPTS
+from embaudit.checkpoint.tokenizer import NO_LIMIT
 from embaudit.questions.parity.texts import (
     FAR_BEYOND,
     LENGTHS_IN_WORDS,
@@ -47,6 +48,11 @@ OF_A_ROLE = "what only queries or only documents get: a prompt, or a step of the
 USUAL_PROMPTS = {"query": "query: ", "document": "passage: "}
 ASKED = {"query": "where is the old bridge", "document": "The old bridge stands in the north of the town."}
 SHORTER = (24, 60)
+# Of texts that are longer than parity encodes, the longest that takes no more multiplications is held: a passport is
+# made once, and this is about twenty seconds of two cores.
+AFFORDABLE = 1e12
+# A text just behind such a limit has this part of it more.
+BEHIND = 8
 
 
 @dataclass(frozen=True)
@@ -91,6 +97,19 @@ def asked_as_well(passport: Passport, roles: Collection[str]) -> Passport:
     return passport.model_copy(update={"canaries": (*passport.canaries, *more)})
 
 
+def longest_affordable(checkpoint: Checkpoint) -> int:
+    """The longest text in tokens, up to the declared limit, of which a vector takes no more than ``AFFORDABLE``."""
+    model, limit = checkpoint.model, checkpoint.max_length
+    config = model.config.get_text_config()
+    in_words = int(model.get_input_embeddings().weight.numel())
+    weights = sum(parameter.numel() for parameter in model.parameters()) - in_words
+    layers, width = (int(getattr(config, name, 0) or 0) for name in ("num_hidden_layers", "hidden_size"))
+    lengths = [LONGEST_TRIED << doubled for doubled in range(1, 8) if LONGEST_TRIED << doubled < limit]
+    # Each token meets each weight, and in every layer each other token twice: to attend to it, and to take from it.
+    can = [n for n in (*lengths, limit) if n * weights + 2 * layers * width * n * n <= AFFORDABLE]
+    return max(can, default=LONGEST_TRIED)
+
+
 def _long(checkpoint: Checkpoint | None) -> Iterator[CanaryText]:
     """One token more than servers usually cut at, the limit itself, and what is beyond it."""
     if checkpoint is None:
@@ -103,8 +122,20 @@ def _long(checkpoint: Checkpoint | None) -> Iterator[CanaryText]:
         if length < min(limit, LONGEST_TRIED):
             purpose = f"a limit below {length} tokens" if length in beyond else "padding, beside shorter texts"
             yield CanaryText("lengths", text_of(checkpoint, length, known=known), purpose)
-    # Without a limit, or with one of thousands of tokens, nothing is cut that a passport could hold.
+    if limit >= NO_LIMIT:
+        return
     if limit > LONGEST_TRIED:
+        longest = longest_affordable(checkpoint)
+        if longest < limit:
+            yield CanaryText("lengths", text_of(checkpoint, longest, known=known), f"a limit below {longest} tokens")
+        else:
+            # So much beyond it that it moves a vector of thousands of tokens.
+            for length, kind, side in (
+                (limit, "at the limit", "below"),
+                (limit + limit // BEHIND, "beyond the limit", "above"),
+            ):
+                purpose = f"a limit {side} the declared {limit}"
+                yield CanaryText(kind, text_of(checkpoint, length, known=known), purpose)
         return
     yield CanaryText("at the limit", text_of(checkpoint, limit, known=known), f"a limit below the declared {limit}")
     for length in (limit + 1, limit * FAR_BEYOND):

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 
 import numpy as np
 
-from embaudit.checkpoint import Checkpoint, LoadOptions
+from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions
 from embaudit.checkpoint.tokenizer import NO_LIMIT
 from embaudit.embedders.function import AS_SUCH, EmbeddingFunction
+from embaudit.measures.integrity.not_computed import prompts_not_picked
+from embaudit.questions.parity.named_prompts import TOLD_BY, with_prompt
 from embaudit.questions.parity.parity import asked_alone
-from embaudit.questions.passport.canaries import canary_texts
+from embaudit.questions.parity.texts import NOT_IN_ROLES, ROLES
+from embaudit.questions.passport.canaries import OF_A_ROLE, canary_texts
 from embaudit.questions.passport.passport import (
     Canary,
     PassedCheckpoint,
@@ -18,6 +22,7 @@ from embaudit.questions.passport.passport import (
     PassedReading,
     PassedSettings,
     Passport,
+    PromptNotPicked,
     Tolerances,
     as_base64,
 )
@@ -60,23 +65,51 @@ def make_passport(function: EmbeddingFunction, options: LoadOptions = AS_DECLARE
     else:
         tokens = [len(checkpoint.with_special_tokens(ids)) for ids in checkpoint.own_ids([one.text for one in texts])]
         passed, reading = _checkpoint(checkpoint), _reading(checkpoint, is_normalised)
+    canaries = tuple(
+        Canary(
+            kind=texts[place].kind,
+            text=texts[place].text,
+            purpose=texts[place].purpose,
+            tokens=tokens[place],
+            vector=as_base64(rows[place]),
+        )
+        for place in kept
+    )
     return Passport(
         made_with={name: version(name) for name in VERSIONS_OF},
         checkpoint=passed,
         reading=reading,
         settings=PassedSettings(pooling=options.pooling, max_length=options.max_length, prompt=options.prompts.text),
         tolerances=tolerances,
-        canaries=tuple(
-            Canary(
-                kind=texts[place].kind,
-                text=texts[place].text,
-                purpose=texts[place].purpose,
-                tokens=tokens[place],
-                vector=as_base64(rows[place]),
-            )
-            for place in kept
-        ),
+        canaries=canaries,
+        not_picked=() if checkpoint is None else tuple(_not_picked(checkpoint, canaries)),
     )
+
+
+def _not_picked(checkpoint: Checkpoint, canaries: Sequence[Canary]) -> Iterator[PromptNotPicked]:
+    """The prompts that clients may put though nothing picks them, with the first canary of each kind behind them."""
+    first = {one.kind: one for one in reversed(canaries) if one.kind not in (*NOT_IN_ROLES, *ROLES)}
+    of_kinds = [*reversed(first.values())]
+    for role, (name, prompt) in prompts_not_picked(checkpoint).items():
+        kind = next(kind for kind, one in ROLES.items() if one == role)
+        prompted = with_prompt(checkpoint, role, prompt).reading(role)
+        texts = [*TOLD_BY, *(one.text for one in of_kinds)]
+        rows = Encoder(prompted).encode_texts(texts)
+        yield PromptNotPicked(
+            role=role,
+            name=name,
+            prompt=prompt,
+            canaries=tuple(
+                Canary(
+                    kind=kind,
+                    text=text,
+                    purpose=OF_A_ROLE,
+                    tokens=len(prompted.with_special_tokens(prompted.own_ids([text])[0])),
+                    vector=as_base64(row),
+                )
+                for text, row in zip(texts, rows, strict=True)
+            ),
+        )
 
 
 def _of_a_function(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, Literal, Self
 
 import numpy as np
@@ -98,6 +98,15 @@ class Canary(PassportPart):
         return np.frombuffer(base64.b64decode(self.vector), dtype="<f4").astype(np.float64)
 
 
+class PromptNotPicked(PassportPart):
+    """A prompt that is declared under a name which nothing looks for, and canaries with it: a client may put it."""
+
+    role: Literal["query", "document"]
+    name: str = Field(description="Under which config_sentence_transformers.json declares it.")
+    prompt: str
+    canaries: tuple[Canary, ...] = Field(min_length=1)
+
+
 class Passport(PassportPart):
     """Canary texts of one checkpoint, with their vectors."""
 
@@ -109,11 +118,13 @@ class Passport(PassportPart):
     settings: PassedSettings
     tolerances: Tolerances
     canaries: tuple[Canary, ...] = Field(min_length=1)
+    not_picked: tuple[PromptNotPicked, ...] = Field(default=(), description="Empty in passports of older versions.")
 
     @model_validator(mode="after")
     def _require_vectors(self) -> Self:
         """Every vector has the declared dimension, is finite and not zero."""
-        for place, canary in enumerate(self.canaries):
+        more = [canary for one in self.not_picked for canary in one.canaries]
+        for place, canary in enumerate([*self.canaries, *more]):
             try:
                 numbers = canary.numbers
             except ValueError as error:
@@ -132,12 +143,10 @@ class Passport(PassportPart):
         """The passport of the first so many dimensions, normalised again; itself if it has no more."""
         if dimensions >= self.reading.dimension:
             return self
-        rows = first_of_rows(np.array([one.numbers for one in self.canaries]), dimensions)
-        canaries = [
-            one.model_copy(update={"vector": as_base64(row)}) for one, row in zip(self.canaries, rows, strict=True)
-        ]
         reading = self.reading.model_copy(update={"dimension": dimensions})
-        return self.model_copy(update={"canaries": tuple(canaries), "reading": reading})
+        not_picked = (one.model_copy(update={"canaries": _cut(one.canaries, dimensions)}) for one in self.not_picked)
+        canaries = _cut(self.canaries, dimensions)
+        return self.model_copy(update={"canaries": canaries, "reading": reading, "not_picked": tuple(not_picked)})
 
     @property
     def takes_texts_as_documents(self) -> bool:
@@ -179,6 +188,11 @@ class Passport(PassportPart):
         """What is written: the content, and its checksum."""
         content = self.model_dump(mode="json")
         return {**content, CHECKSUM: checksum_of(content)}
+
+
+def _cut(canaries: Sequence[Canary], dimensions: int) -> tuple[Canary, ...]:
+    rows = first_of_rows(np.array([one.numbers for one in canaries]), dimensions)
+    return tuple(one.model_copy(update={"vector": as_base64(row)}) for one, row in zip(canaries, rows, strict=True))
 
 
 def checksum_of(content: Mapping[str, Any]) -> str:

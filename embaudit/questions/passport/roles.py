@@ -4,18 +4,50 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+import numpy as np
+
 from embaudit.declared.finding import Finding
 from embaudit.embedders.as_documents import AsDocuments
 from embaudit.embedders.function import Answers, EmbeddingFunction
+from embaudit.questions.parity.compare import HALF, apart
+from embaudit.questions.parity.named_prompts import TOLD_BY, told_of_prompt
 from embaudit.questions.parity.roles import UNTOLD, does_otherwise
 from embaudit.questions.parity.texts import ROLES
 from embaudit.questions.passport.canaries import asked_as_well
-from embaudit.questions.passport.passport import Passport
+from embaudit.questions.passport.passport import Passport, PromptNotPicked
+from embaudit.words.errors import EmbauditError
 
 
 def roles_of_its_own(function: EmbeddingFunction) -> list[str]:
     """The kinds that a function is asked for in another way than for texts."""
     return [kind for kind, role in ROLES.items() if function.alike(role) != "text"]
+
+
+def as_named(passport: Passport, other: EmbeddingFunction) -> tuple[Passport, tuple[Finding, ...]]:
+    """The passport with those prompts that the other one puts, of those that nothing picks, and what to know of it."""
+    # Whoever is asked for texts alone puts nothing.
+    if not other.takes_roles:
+        return passport, ()
+    put = [one for one in passport.not_picked if _puts(one, other)]
+    if not put:
+        return passport, ()
+    of_roles = [kind for kind, role in ROLES.items() if role in [one.role for one in put]]
+    rest = [] if passport.has_roles else [kind for kind in ROLES if kind not in of_roles]
+    others = asked_as_well(passport, rest).without(of_roles).canaries
+    prompted = [canary for one in put for canary in one.canaries if canary.text not in TOLD_BY]
+    findings = tuple(told_of_prompt(one.role, one.name, one.prompt, other) for one in put)
+    return passport.model_copy(update={"canaries": (*others, *prompted)}), findings
+
+
+def _puts(prompt: PromptNotPicked, other: EmbeddingFunction) -> bool:
+    """Whether the other's vectors of a few texts in a role are those with that prompt."""
+    told_by = [canary for canary in prompt.canaries if canary.text in TOLD_BY]
+    try:
+        theirs = other.encode([canary.text for canary in told_by], prompt.role, most=1).vectors
+    except EmbauditError:
+        return False
+    ours = np.array([canary.numbers for canary in told_by])
+    return theirs.shape == ours.shape and bool(np.nan_to_num(apart(theirs, ours), nan=2.0).max() <= HALF)
 
 
 def comparable(passport: Passport, other: EmbeddingFunction) -> tuple[Passport, EmbeddingFunction]:

@@ -45,7 +45,7 @@ from embaudit.questions.parity.texts import ROLES
 from embaudit.questions.passport.page import passport_page
 from embaudit.questions.passport.passport import Passport
 from embaudit.questions.passport.pattern import probable_cause
-from embaudit.questions.passport.roles import comparable, untold_roles
+from embaudit.questions.passport.roles import as_named, comparable, untold_roles
 
 # Longer canaries would make a batch slow; beside a text of so many tokens, shorter ones show what padding does.
 LONGEST_IN_BATCH = 32
@@ -88,9 +88,10 @@ def verify_with(passport: Passport, other: EmbeddingFunction) -> PassportReport:
     """
     start = time.monotonic()
     made = passport
-    passport, other = comparable(passport, other)
     if other.asked_dimensions is not None:
         passport = passport.cut_to(other.asked_dimensions)
+    passport, by_name = as_named(passport, other)
+    passport, other = comparable(passport, other)
     theirs, asked = _asked(passport, other)
     kinds = _compared(passport, theirs)
     dimensions = passport.reading.dimension, next(iter(theirs.values())).vectors.shape[1]
@@ -114,10 +115,11 @@ def verify_with(passport: Passport, other: EmbeddingFunction) -> PassportReport:
                 for finding in findings_of(kinds, dimensions, None, asked, "passport")
             ),
             *untold_roles(made, other, theirs),
+            *by_name,
         ),
         passport=passport,
         differing=tuple(_differing(kinds, dimensions)),
-        reach=_reach(passport),
+        reach=_reach(passport, theirs),
         probable=probable,
     )
 
@@ -223,13 +225,22 @@ def _batch(passport: Passport, theirs: Mapping[str, Answers]) -> dict[str, np.nd
     return chosen
 
 
-def _reach(passport: Passport) -> str:
-    """Up to where the canaries reach, as the end of "the same function"; empty if that is all that is declared."""
-    longest = max(canary.tokens for canary in passport.canaries)
-    declared = passport.reading.max_length
+def _reach(passport: Passport, theirs: Mapping[str, Answers]) -> str:
+    """Up to where it was tried, as the end of "the same function"; empty if that is all that is declared.
+
+    Args:
+        theirs: the other's vectors of the canaries, by kind; of what it refuses, nothing was tried.
+    """
+    tried = [
+        canary.tokens
+        for kind, some in passport.kinds.items()
+        for place, canary in enumerate(some)
+        if place not in theirs[kind].failures
+    ]
+    declared, longest = passport.reading.max_length, max(tried, default=0)
     is_known = bool(passport.checkpoint.weights_sha256)
     is_all = declared is not None and longest >= declared
-    return "" if is_all or not is_known else f" for texts of up to {longest:,} tokens, the passport's longest"
+    return "" if is_all or not is_known else f" for texts of up to {longest:,} tokens, the longest that were tried"
 
 
 def _differing(kinds: Sequence[KindDifference], dimensions: tuple[int, int]) -> list[str]:
