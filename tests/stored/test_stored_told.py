@@ -47,7 +47,25 @@ def edited(places: Any, value: Any, rows: int = 700, texts: list[str] | None = N
     return index_of(some, texts)
 
 
+def repeated(order: list[int]) -> Store:
+    return index_of(MANY[order], [f"text {row} of a store that holds it again" for row in order])
+
+
+COPIES = {
+    "in blocks": [*range(4)] * 8,
+    "in a block": [*range(30)] * 2,
+    "of one text": [0, 0],
+    "in a row": [row for row in range(12) for _ in range(3)],
+    "in another order": np.random.default_rng(1).permutation(np.repeat(np.arange(30), 3)).tolist(),
+    "here and there": [*range(90), 3, 50, 3],
+    "of one row": [*range(50), 7],
+}
 ALONE: dict[str, Callable[[], Store]] = {
+    **{f"copies {name}": lambda order=order: repeated(order) for name, order in COPIES.items()},
+    "copies but for case": lambda: index_of(
+        MANY[:40], [f"text {row // 2}".upper()[: 4 + row % 2 * 9] for row in range(40)]
+    ),
+    "one row but for case": lambda: index_of(MANY[:3], ["A text", "a  text", "another"]),
     **{f"{rows} rows": lambda rows=rows: index_of(MANY[:rows]) for rows in (1, 2, 3, 12, 700)},
     **{f"{rows} rows with texts": lambda rows=rows: index_of(MANY[:rows], ["a"] * rows) for rows in (1, 2, 700)},
     "no rows": lambda: without_vectors(0),

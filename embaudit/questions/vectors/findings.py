@@ -12,6 +12,7 @@ from embaudit.questions.vectors.against import SampleComparison, is_other_length
 from embaudit.questions.vectors.alone import VectorProfile
 from embaudit.questions.vectors.neighbours import COPY, FEWEST_ROWS
 from embaudit.questions.vectors.sample import EXACT, LOOK_FIRST, label
+from embaudit.questions.vectors.text_copies import copy_findings
 from embaudit.stores.store import Store
 from embaudit.words.shown import quoted
 
@@ -20,9 +21,13 @@ GROUP, GROUP_SHARE = 5, 1e-3
 # All pairs at this mean cosine are nearly one vector; well-known models reach 0.85.
 COLLAPSED, CROWDED = 0.95, 0.8
 FEW_DIRECTIONS = 5.0
+# Different texts, or rows, that could lie in four times as many directions.
+FEWEST_DIFFERENT = 20
 HUB = 0.1
 COPIES = 0.05
 OUTLIERS = 0.01
+# all-MiniLM-L6-v2 gives zero, but for 1e-33, in 3 of 384 dimensions: in an export with fewer digits they are zeros.
+FEW_CONSTANT = 0.01
 
 
 def findings_alone(index: Store, alone: VectorProfile) -> Iterator[Finding]:
@@ -44,8 +49,9 @@ def findings_alone(index: Store, alone: VectorProfile) -> Iterator[Finding]:
                 float(len(rows)),
             )
     yield from _equal(index, alone)
+    yield from copy_findings(alone.copies)
     yield from _crowded(alone)
-    if profile.constant:
+    if _are_constant(alone):
         yield Finding(
             "look",
             f"{len(profile.constant)} of {profile.dimension:,} dimensions have one value in every row, dimension "
@@ -57,6 +63,13 @@ def findings_alone(index: Store, alone: VectorProfile) -> Iterator[Finding]:
         )
     yield from _two_kinds(index, alone)
     yield from _neighbours(index, alone)
+
+
+def _are_constant(alone: VectorProfile) -> bool:
+    """Whether dimensions say nothing by more than chance: few codes are the same, and a few zeros are the model's."""
+    is_of_codes = alone.profile.sample.vectors.dtype.kind != "f"
+    enough = FEWEST_DIFFERENT if is_of_codes else 2
+    return len(alone.profile.constant) > FEW_CONSTANT * alone.profile.dimension and alone.different >= enough
 
 
 def _of_all(index: Store, rows: np.ndarray) -> str:
@@ -132,10 +145,12 @@ def _equal(index: Store, alone: VectorProfile) -> Iterator[Finding]:
 
 def _crowded(alone: VectorProfile) -> Iterator[Finding]:
     mean, rank = alone.mean_cosine, alone.effective_rank
-    if mean is None or alone.profile.usable.sum() < FEWEST_ROWS:
+    if mean is None or alone.independent < FEWEST_DIFFERENT:
         return
+    is_few = alone.profile.usable.sum() < FEWEST_ROWS
     is_flat = rank is None or (rank < FEW_DIRECTIONS and alone.profile.dimension > 4 * FEW_DIRECTIONS)
-    if mean >= CROWDED or is_flat:
+    # A few texts about one thing are near each other.
+    if mean >= (COLLAPSED if is_few else CROWDED) or is_flat:
         directions = "no direction at all" if rank is None else f"about {rank:.0f} directions"
         yield Finding(
             "problem" if mean >= COLLAPSED or is_flat else "look",
@@ -191,7 +206,7 @@ def _neighbours(index: Store, alone: VectorProfile) -> Iterator[Finding]:
     if found is None:
         return
     share, low, high = found.largest_share
-    if low > HUB:
+    if low > HUB and not found.is_few:
         number = int(profile.numbers[profile.usable][found.largest])
         yield Finding(
             "look",
@@ -204,7 +219,8 @@ def _neighbours(index: Store, alone: VectorProfile) -> Iterator[Finding]:
             high,
         )
     share, low, high = found.copy_share
-    if low > COPIES:
+    # Those that repeat a text are said as that.
+    if low > COPIES and share > 2 * alone.repeating:
         yield Finding(
             "look",
             f"{share:.0%}{_from_sample(low, high)} of the rows have another at a cosine of {COPY} or more.",

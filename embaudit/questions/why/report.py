@@ -15,6 +15,7 @@ from embaudit.embedders.function import EmbeddingFunction
 from embaudit.questions.report import Report
 from embaudit.questions.vectors.embedded import say_so
 from embaudit.questions.vectors.roles import PLURAL
+from embaudit.questions.vectors.text_copies import copy_findings, text_copies
 from embaudit.questions.why.absent import OtherPlaces, in_fields
 from embaudit.questions.why.another import with_another
 from embaudit.questions.why.case import Case, StoreAnswer
@@ -240,6 +241,7 @@ def _findings(store: Store, walked: SearchTraces, failed: str) -> list[Finding]:
                 value=built.own,
             )
         )
+    found += copy_findings(text_copies(walked.gathered.profile))
     found += [Finding("look", note, name="how_it_is_read") for note in store.notes]
     return found
 
