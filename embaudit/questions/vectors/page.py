@@ -73,7 +73,13 @@ def _alone(report: StoredReport) -> Table:
         if found.skewness is not None:
             rows.append(("skewness of neighbour counts", f"{found.skewness:.1f}", of.get("hubness_skewness", exact)))
     if (copies := alone.copies) is not None and (results := copies.results) is not None:
-        rows.append(("different texts among ten results", f"{results.different:.1f}", f"{results.queries:,} queries"))
+        rows.append(
+            (
+                "different texts among ten results",
+                f"{results.different:.1f}",
+                f"asked with {count(results.queries, 'text')}",
+            )
+        )
         rows.append((f"results that hold {results.wanted:,} different texts", f"{results.enough:,}", "95 % of these"))
     if 0 < profile.usable.sum() < FEWEST:
         rows.append(("two models or two lengths in one index", f"told from {FEWEST:,} rows on", ""))

@@ -278,7 +278,7 @@ def copy_findings(copies: TextCopies | None, level: Level = "look") -> Iterator[
 
 def _copied(copies: TextCopies, level: Level) -> Finding:
     least, most = copies.times
-    texts = "one text" if copies.texts == 1 else f"{copies.texts:,} different texts"
+    texts = "there is one text" if copies.texts == 1 else f"there are {copies.texts:,} different texts"
     is_all = copies.arrival != "scattered" and least > 1 and copies.repeating >= copies.texts
     each = f"{', each' if is_all else ', some of them'} stored {f'{least:,} to ' if least < most else ''}{most:,} times"
     blocks = "a block that repeats" if copies.blocks == 1 else f"{copies.blocks:,} blocks that repeat"
@@ -312,8 +312,7 @@ def _copied(copies: TextCopies, level: Level) -> Finding:
     )
     return Finding(
         level if found is not None and found.takes_most else "look",
-        f"{copies.repeating:,} of {copies.rows:,} rows repeat the text of an earlier row{how}: there are {texts}{each}."
-        f"{search}",
+        f"{copies.repeating:,} of {copies.rows:,} rows repeat the text of an earlier row{how}: {texts}{each}.{search}",
         f"Copies take the places of other texts among the first results. {cause}",
         mend,
         "copied_texts",
