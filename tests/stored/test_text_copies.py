@@ -159,12 +159,37 @@ NEARLY: dict[str, tuple[list[str], str, int]] = {
 def test_nearly_copies_are_of_another_kind(name: str) -> None:
     more, said, count = NEARLY[name]
     more = [text.replace(".pdf", f"-{n}.pdf") for n, text in enumerate(more)]
-    store = index_of(TEXTS[:40] + more)
+    vectors = np.random.default_rng(0).normal(size=(40 + len(more), 48)).astype(np.float32)
+    # Those with a header come in pairs of one text.
+    vectors[41::2] = vectors[40:-1:2] + 0.01 * vectors[41::2]
+    store = index_of(TEXTS[:40] + more, vectors=vectors)
     assert told(store, "copied_texts") is None
     finding = told(store, "nearly_copied_texts")
     assert finding is not None
     assert said in finding.sentence
     assert finding.value == count
+
+
+def test_items_that_end_alike_and_say_other_things_are_no_copies() -> None:
+    store = index_of([f"{TEXTS[n]} {' '.join(TEXTS[50:54])}" for n in range(30)])
+    assert told(store, "nearly_copied_texts") is None
+
+
+def test_rows_of_other_texts_and_one_vector_are_no_duplicates_to_remove() -> None:
+    vectors = np.random.default_rng(0).normal(size=(1, 48)).astype(np.float32).repeat(2, axis=0)
+    finding = told(index_of(TEXTS[:2], vectors=vectors), "copies")
+    assert finding is not None
+    assert "not all of these have its text" in finding.sentence
+    assert "an encoder that failed" in finding.advice
+
+
+def test_words_that_few_rows_count_are_no_padding() -> None:
+    vectors = (np.random.default_rng(0).random((30, 48)) < 0.05).astype(np.float32) + 0
+    vectors[:, 0] = 1 + np.arange(30)
+    assert told(index_of(TEXTS[:30], vectors=vectors), "constant_dimensions") is None
+    padded = np.random.default_rng(0).normal(size=(30, 48)).astype(np.float32)
+    padded[:, 40:] = 0
+    assert told(index_of(TEXTS[:30], vectors=padded), "constant_dimensions") is not None
 
 
 def test_chunks_that_overlap_are_no_copies() -> None:

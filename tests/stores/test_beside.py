@@ -211,3 +211,26 @@ def test_vectors_by_id_on_one_line_are_rows(tmp_path: Path) -> None:
     batch = only(open_store(place))
     assert batch.ids == IDS
     assert np.allclose(batch.vectors[16][1], VECTORS)
+
+
+ARRAYS = {
+    "index.npz": lambda place, arrays: np.savez(place, **arrays),
+    "index.pt": lambda place, arrays: __import__("torch").save(
+        {
+            name: one.tolist() if one.dtype.kind == "U" else __import__("torch").tensor(one)
+            for name, one in arrays.items()
+        },
+        place,
+    ),
+}
+
+
+@pytest.mark.parametrize("file", ARRAYS)
+def test_the_one_array_of_texts_is_meant_whatever_it_is_called(file: str, tmp_path: Path) -> None:
+    arrays = {"emb": VECTORS, "verses": np.array(TEXTS), "codes": np.array(IDS)}
+    ARRAYS[file](tmp_path / file, arrays)
+    assert only(open_store(tmp_path / file)).texts == TEXTS
+    ARRAYS[file](tmp_path / file, {**arrays, "notes": np.array(TEXTS[::-1])})
+    assert only(open_store(tmp_path / file)).texts is None
+    ARRAYS[file](tmp_path / file, {"emb": VECTORS, "codes": np.array(IDS)})
+    assert only(open_store(tmp_path / file)).texts is None

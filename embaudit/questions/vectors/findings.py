@@ -28,6 +28,8 @@ COPIES = 0.05
 OUTLIERS = 0.01
 # all-MiniLM-L6-v2 gives zero, but for 1e-33, in 3 of 384 dimensions: in an export with fewer digits they are zeros.
 FEW_CONSTANT = 0.01
+# Vectors with so many zeros count words.
+SPARSE = 0.5
 
 
 def findings_alone(index: Store, alone: VectorProfile) -> Iterator[Finding]:
@@ -66,9 +68,11 @@ def findings_alone(index: Store, alone: VectorProfile) -> Iterator[Finding]:
 
 
 def _are_constant(alone: VectorProfile) -> bool:
-    """Whether dimensions say nothing by more than chance: few codes are the same, and a few zeros are the model's."""
-    is_of_codes = alone.profile.sample.vectors.dtype.kind != "f"
-    enough = FEWEST_DIFFERENT if is_of_codes else 2
+    """Whether dimensions say nothing by more than chance: a few codes or counts of words are alike, and a few zeros are
+    the model's."""
+    vectors = alone.profile.sample.vectors
+    is_chance = vectors.dtype.kind != "f" or float((vectors[:1_000] == 0).mean()) > SPARSE
+    enough = FEWEST_ROWS if is_chance else 2
     return len(alone.profile.constant) > FEW_CONSTANT * alone.profile.dimension and alone.different >= enough
 
 
@@ -219,13 +223,18 @@ def _neighbours(index: Store, alone: VectorProfile) -> Iterator[Finding]:
             high,
         )
     share, low, high = found.copy_share
+    has_texts = alone.copies is not None and alone.copies.rows > 0
     # Those that repeat a text are said as that.
     if low > COPIES and share > 2 * alone.repeating:
         yield Finding(
             "look",
-            f"{share:.0%}{_from_sample(low, high)} of the rows have another at a cosine of {COPY} or more.",
-            "Copies take each other's places among the first results.",
-            "Remove duplicates before they are indexed.",
+            f"{share:.0%}{_from_sample(low, high)} of the rows have another at a cosine of {COPY} or more"
+            f"{', and not all of these have its text' if has_texts else ''}.",
+            "They take each other's places among the first results.",
+            "Read two of them: texts that are alike but for a word, or beyond what the model reads, are such rows, and "
+            "so are those of an encoder that failed."
+            if has_texts
+            else "Remove duplicates before they are indexed.",
             "copies",
             share,
             low,

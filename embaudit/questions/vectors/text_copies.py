@@ -24,8 +24,9 @@ SAME_ROW = 0.01
 FIRST, QUERIES, ENOUGH = 10, 200, 0.95
 # Below, not even this share of the rows repeats a text.
 FEW_COPIES = 0.01
-# Of the end of a text, behind a header that changes; and of two texts, the share that must be the same.
-TAIL, TAIL_SHARE = 150, 0.6
+# Of the end of a text, behind a header that changes; of two texts, the share that must be the same, and the cosine of
+# their vectors: items of a form end alike and say other things.
+TAIL, TAIL_SHARE, TAIL_COSINE = 150, 0.75, 0.95
 # Characters that the beginning of a chunk and the end of the one before have in common.
 LEAST_OVERLAP, MOST_OVERLAP = 20, 2_000
 
@@ -167,7 +168,7 @@ def _looked_into(found: TextCopies, rows: SomeRows, before: np.ndarray, copies: 
             "has_same_ids": bool(np.mean(same_ids) >= MOSTLY) if same_ids else None,
             "results": _results(rows.vectors, groups) if len(copies) else None,
             "spelled": spelled,
-            "headed": _headed(plain, firsts),
+            "headed": _headed(plain, firsts, rows.vectors),
             "overlapping": len(overlaps),
             "overlap": int(np.median(overlaps)) if overlaps else 0,
         }
@@ -206,21 +207,27 @@ def _spelled(texts: list[str], plain: list[str], firsts: list[int]) -> int:
     return len({texts[place] for place in firsts}) - len({plain[place] for place in firsts})
 
 
-def _headed(plain: list[str], firsts: list[int]) -> int:
+def _headed(plain: list[str], firsts: list[int], vectors: np.ndarray) -> int:
     """Rows whose text is another's but for its beginning."""
-    by_end: dict[str, list[str]] = {}
+    units = unit_float32(vectors) if vectors.dtype.kind == "f" else None
+    by_end: dict[str, list[int]] = {}
     found = 0
     for place in firsts:
         text = plain[place]
         if len(text) <= TAIL:
             continue
         others = by_end.setdefault(text[-TAIL:], [])
-        if any(
-            other != text and _common_end(text, other) >= TAIL_SHARE * max(map(len, (text, other))) for other in others
-        ):
+        same = (
+            other
+            for other in others
+            if text != plain[other]
+            and _common_end(text, plain[other]) >= TAIL_SHARE * max(len(text), len(plain[other]))
+            and (units is None or float(units[place] @ units[other]) >= TAIL_COSINE)
+        )
+        if next(same, None) is not None:
             found += 1
-        elif text not in others:
-            others.append(text)
+        elif all(plain[other] != text for other in others):
+            others.append(place)
     return found
 
 
