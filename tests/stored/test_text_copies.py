@@ -192,6 +192,13 @@ def test_words_that_few_rows_count_are_no_padding() -> None:
     assert told(index_of(TEXTS[:30], vectors=padded), "constant_dimensions") is not None
 
 
+def test_texts_of_nothing_are_counted() -> None:
+    finding = told(index_of([*TEXTS[:40], "", " \n "]), "blank_texts")
+    assert finding is not None
+    assert finding.sentence == "2 of 42 rows have a text of nothing but white space."
+    assert told(index_of(TEXTS[:40]), "blank_texts") is None
+
+
 def test_chunks_that_overlap_are_no_copies() -> None:
     whole = " ".join(TEXTS)
     store = index_of([whole[start : start + 500] for start in range(0, 6_000, 400)])

@@ -215,7 +215,7 @@ def _neighbours(index: Store, alone: VectorProfile) -> Iterator[Finding]:
         yield Finding(
             "look",
             f"Row {number + 1:,} is among the ten nearest of {share:.0%}{_from_sample(low, high)} of all rows.",
-            "It comes up whatever is asked: a vector near the mean of all.",
+            "Its vector is near the mean of all: it comes up for queries that have little to do with it.",
             "Read its text; take it out if it says nothing.",
             "hub",
             share,

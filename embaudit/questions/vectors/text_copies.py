@@ -66,6 +66,7 @@ class TextCopies:
         results: None for codes, and for more rows than a sample holds.
         spelled: rows more that differ from another's text in white space or case alone; headed: in their beginning
             alone. None for more rows than a sample holds.
+        blank: rows with a text of nothing but white space; None for more rows than a sample holds.
         overlapping: chunks that begin with the end of the row before; overlap: characters of these, at the median.
     """
 
@@ -79,6 +80,7 @@ class TextCopies:
     results: ResultsWithCopies | None = None
     spelled: int | None = None
     headed: int | None = None
+    blank: int | None = None
     overlapping: int = 0
     overlap: int = 0
 
@@ -95,6 +97,7 @@ class TextCopies:
             "results_for_10_different_texts": None if found is None else found.enough,
             "differ_in_white_space_or_case": self.spelled,
             "differ_in_a_header": self.headed,
+            "blank_texts": self.blank,
             "overlapping_chunks": self.overlapping,
         }
 
@@ -168,6 +171,7 @@ def _looked_into(found: TextCopies, rows: SomeRows, before: np.ndarray, copies: 
             "has_same_ids": bool(np.mean(same_ids) >= MOSTLY) if same_ids else None,
             "results": _results(rows.vectors, groups) if len(copies) else None,
             "spelled": spelled,
+            "blank": sum(not text for text in plain),
             "headed": _headed(plain, firsts, rows.vectors),
             "overlapping": len(overlaps),
             "overlap": int(np.median(overlaps)) if overlaps else 0,
@@ -273,6 +277,16 @@ def copy_findings(copies: TextCopies | None, level: Level = "look") -> Iterator[
                 "nearly_copied_texts",
                 float(count),
             )
+    if copies.blank:
+        have = "has" if copies.blank == 1 else "have"
+        yield Finding(
+            "look",
+            f"{copies.blank:,} of {copies.rows:,} rows {have} a text of nothing but white space.",
+            "Their vectors say nothing and can come up for any query: pages without text, or chunks that were cut so.",
+            "Leave empty texts out before rows are added, and delete these.",
+            "blank_texts",
+            float(copies.blank),
+        )
     if copies.overlapping:
         yield Finding(
             "ok",
