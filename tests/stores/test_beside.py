@@ -13,6 +13,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from embaudit.questions.why.absent import OtherPlaces
+from embaudit.questions.why.gathered import gather
 from embaudit.stores.opened import open_store
 from embaudit.stores.place import ReadOptions, SeveralParts
 from embaudit.stores.store import RowBatch, Store
@@ -234,3 +236,23 @@ def test_the_one_array_of_texts_is_meant_whatever_it_is_called(file: str, tmp_pa
     assert only(open_store(tmp_path / file)).texts is None
     ARRAYS[file](tmp_path / file, {"emb": VECTORS, "codes": np.array(IDS)})
     assert only(open_store(tmp_path / file)).texts is None
+
+
+def test_rows_are_expected_by_the_ids_of_the_file_and_by_their_numbers(tmp_path: Path) -> None:
+    as_json("chunks.json", OBJECTS)(index_in(tmp_path))
+    asked = ReadOptions(texts=tmp_path / "chunks.json")
+    place = str(tmp_path / "faiss.index")
+    numbers = OtherPlaces(place, asked).numbers(["4"])
+    known = gather(open_store(place, asked), ["doc-3", "4", TEXTS[5]], (), 0, numbers=numbers)
+    assert [known.rows[one][0].number for one in ("doc-3", "4", TEXTS[5])] == [3, 4, 5]
+
+
+def test_llama_indexs_nodes_are_those_of_its_faiss_index(tmp_path: Path) -> None:
+    index_in(tmp_path, "default__vector_store.json")
+    nodes = {name: {"__data__": {"text": text, "metadata": {}}} for name, text in zip(IDS, TEXTS, strict=True)}
+    as_json("docstore.json", {"docstore/data": nodes})(tmp_path)
+    own = {"nodes_dict": {str(row): name for row, name in enumerate(IDS)}}
+    as_json("index_store.json", {"index_store/data": {"x": {"__data__": json.dumps(own)}}})(tmp_path)
+    batch = only(open_store(tmp_path))
+    assert (batch.texts, batch.ids) == (TEXTS, IDS)
+    assert (batch.vectors[16][1] == VECTORS).all()
