@@ -70,6 +70,8 @@ def findings_alone(index: Store, alone: VectorProfile) -> Iterator[Finding]:
 def _are_constant(alone: VectorProfile) -> bool:
     """Whether dimensions say nothing by more than chance: a few codes or counts of words are alike, and a few zeros are
     the model's."""
+    if not alone.profile.constant:
+        return False
     vectors = alone.profile.sample.vectors
     is_chance = vectors.dtype.kind != "f" or float((vectors[:1_000] == 0).mean()) > SPARSE
     enough = FEWEST_ROWS if is_chance else 2
