@@ -76,6 +76,13 @@ ARRIVALS: dict[str, tuple[list[str], str, int, tuple[int, int]]] = {
     ),
     "a loop within a loop": ([text for text in TEXTS[:12] for _ in range(3)], "in a row", 24, (3, 3)),
     "one text alone": (TEXTS[:1] * 9, "in a row", 8, (9, 9)),
+    "a page added twice": (TEXTS[:100] + TEXTS[40:46], "blocks", 1, (2, 2)),
+    "some texts twice running": (
+        [*TEXTS[:60], *(text for text in TEXTS[60:66] for _ in range(2))],
+        "in a row",
+        6,
+        (2, 2),
+    ),
     "a heading on many pages": (
         [text for pair in zip(TEXTS[:90:9], [TEXTS[100]] * 10, strict=True) for text in pair] + TEXTS[10:18],
         "scattered",
@@ -95,7 +102,11 @@ def test_how_copies_came_is_told_at_every_size(name: str) -> None:
     assert found.blocks == blocks
     finding = told(store, "copied_texts")
     assert finding is not None
+    assert found.repeated == sum(texts.count(text) > 1 for text in set(texts))
     assert f"{found.repeating:,} of {len(texts):,} rows repeat the text of an earlier row" in finding.sentence
+    # An application that adds all at each start is blamed where most texts are there again.
+    is_anew = found.repeated >= found.texts / 2
+    assert ("application" in finding.meaning) == (is_anew and arrival in ("blocks", "all"))
     assert look_at(store).verdict == "sound"
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from embaudit.declared.finding import Finding, interval
-from embaudit.questions.parity.compare import HALF, SAME
+from embaudit.questions.parity.compare import HALF
 from embaudit.questions.vectors.against import SampleComparison, is_other_length
 from embaudit.questions.vectors.alone import VectorProfile
 from embaudit.questions.vectors.neighbours import COPY, FEWEST_ROWS
@@ -136,12 +136,13 @@ def _equal(index: Store, alone: VectorProfile) -> Iterator[Finding]:
             float(size),
         )
     worst = float(alone.split_apart.max()) if len(alone.split_apart) else 0.0
-    if worst > SAME:
+    # Servers round otherwise from one call to the next.
+    if worst > HALF:
         yield Finding(
             "look",
             f"{alone.repeats.split_texts:,} texts are stored several times with different vectors (1 − cosine up to "
             f"{worst:.2g}).",
-            "Rounding in half precision gives up to 2e-3; more is two models, two prompts, or something else that was "
+            "Rounding in half precision gives up to 2e-3; this is two models, two prompts, or something else that was "
             "embedded than this text.",
             "Encode these texts again, all by one function.",
             name="one_text_two_vectors",

@@ -61,7 +61,8 @@ class TextCopies:
         rows, texts: rows that have a text and a vector, and how many different texts they have.
         repeating: rows whose text an earlier row has.
         arrival: how these came; blocks: in how many.
-        times: how often each repeated text is stored, at least and at most.
+        repeated: texts that several rows have.
+        times: how often each of these is stored, at least and at most.
         has_same_ids: whether copies have the id of the row that they repeat; None if that is not known.
         results: None for codes, and for more rows than a sample holds.
         spelled: rows more that differ from another's text in white space or case alone; headed: in their beginning
@@ -75,6 +76,7 @@ class TextCopies:
     repeating: int
     arrival: Arrival = "scattered"
     blocks: int = 0
+    repeated: int = 0
     times: tuple[int, int] = (1, 1)
     has_same_ids: bool | None = None
     results: ResultsWithCopies | None = None
@@ -153,7 +155,8 @@ def _arrived(groups: np.ndarray, before: np.ndarray, copies: np.ndarray) -> Text
         arrival = "blocks"
     elif len(often) >= MOSTLY * texts:
         arrival = "all"
-    return TextCopies(len(groups), texts, len(copies), arrival, blocks, (int(often.min()), int(often.max())))
+    times = int(often.min()), int(often.max())
+    return TextCopies(len(groups), texts, len(copies), arrival, blocks, len(often), times)
 
 
 def _looked_into(found: TextCopies, rows: SomeRows, before: np.ndarray, copies: np.ndarray) -> TextCopies:
@@ -299,9 +302,10 @@ def copy_findings(copies: TextCopies | None, level: Level = "look") -> Iterator[
 
 def _copied(copies: TextCopies, level: Level) -> Finding:
     least, most = copies.times
+    verb = "repeats" if copies.repeating == 1 else "repeat"
     texts = "there is one text" if copies.texts == 1 else f"there are {copies.texts:,} different texts"
-    is_all = copies.arrival != "scattered" and least > 1 and copies.repeating >= copies.texts
-    each = f"{', each' if is_all else ', some of them'} stored {f'{least:,} to ' if least < most else ''}{most:,} times"
+    some = ", each" if copies.repeated == copies.texts else f", {copies.repeated:,} of them"
+    each = f"{some} stored {f'{least:,} to ' if least < most else ''}{most:,} times"
     blocks = "a block that repeats" if copies.blocks == 1 else f"{copies.blocks:,} blocks that repeat"
     how = {
         "blocks": f", put in again in {blocks} earlier rows in their order",
@@ -320,20 +324,26 @@ def _copied(copies: TextCopies, level: Level) -> Finding:
             all_of = "ten different texts" if found.wanted == FIRST else f"all {found.wanted:,} texts"
             search += f"; it takes {found.enough:,} results to have {all_of}"
         search += "."
+    # Where few texts are repeated, the rest was added once.
+    is_anew = copies.repeated >= copies.texts / 2
     cause = {
-        "blocks": "An application that adds its texts anew at each start does so.",
+        "blocks": "An application that adds its texts anew at each start does so."
+        if is_anew
+        else "A file or a page that was added several times does so.",
         "all": "An application that adds its texts anew at each start does so.",
-        "in a row": "A loop that adds each text several times does so.",
+        "in a row": "A loop that adds each text several times does so."
+        if is_anew
+        else "A splitter or a source that gives some texts several times does so.",
         "scattered": "A heading or form on many pages does so, or a file under two names.",
     }[copies.arrival]
     mend = (
         "Remove duplicates before texts are added."
-        if copies.arrival == "scattered"
+        if copies.arrival == "scattered" or not is_anew
         else "Give each text an id of its own, such as its hash, add it by upsert, and delete the copies."
     )
     return Finding(
         level if found is not None and found.takes_most else "look",
-        f"{copies.repeating:,} of {copies.rows:,} rows repeat the text of an earlier row{how}: {texts}{each}.{search}",
+        f"{copies.repeating:,} of {copies.rows:,} rows {verb} the text of an earlier row{how}: {texts}{each}.{search}",
         f"Copies take the places of other texts among the first results. {cause}",
         mend,
         "copied_texts",
