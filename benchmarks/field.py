@@ -53,7 +53,8 @@ class LookedAt:
 
     @property
     def is_whole(self) -> bool:
-        return not NOTHING.search(self.refused)
+        """Whether there is something to read: no pointer, no empty collection, no damage."""
+        return not NOTHING.search(self.refused) if self.refused else self.rows > 0
 
 
 def looked_at(store: Path, function: str) -> Iterator[LookedAt]:

@@ -228,7 +228,7 @@ def _neighbours(index: Store, alone: VectorProfile) -> Iterator[Finding]:
     share, low, high = found.copy_share
     has_texts = alone.copies is not None and alone.copies.rows > 0
     # Those that repeat a text are said as that.
-    if low > COPIES and share > 2 * alone.repeating:
+    if low > max(COPIES, 2 * alone.repeating):
         yield Finding(
             "look",
             f"{share:.0%}{_from_sample(low, high)} of the rows have another at a cosine of {COPY} or more"
