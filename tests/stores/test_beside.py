@@ -256,3 +256,21 @@ def test_llama_indexs_nodes_are_those_of_its_faiss_index(tmp_path: Path) -> None
     batch = only(open_store(tmp_path))
     assert (batch.texts, batch.ids) == (TEXTS, IDS)
     assert (batch.vectors[16][1] == VECTORS).all()
+
+
+def test_txtais_folder_is_an_index_beside_its_database(tmp_path: Path) -> None:
+    index = faiss.index_factory(16, "IDMap,Flat", faiss.METRIC_INNER_PRODUCT)
+    index.add_with_ids(VECTORS, np.arange(ROWS))
+    faiss.write_index(index, str(tmp_path / "embeddings"))
+    (tmp_path / "config").write_bytes(pickle.dumps({"path": "sentence-transformers/all-MiniLM-L6-v2"}))
+    with sqlite3.connect(tmp_path / "documents") as database:
+        database.execute("CREATE TABLE documents (id TEXT PRIMARY KEY, data JSON, tags TEXT)")
+        database.execute("CREATE TABLE sections (indexid INTEGER PRIMARY KEY, id TEXT, text TEXT, tags TEXT)")
+        rows = zip(range(ROWS), IDS, TEXTS, strict=True)
+        database.executemany("INSERT INTO sections VALUES (?, ?, ?, NULL)", rows)
+    database.close()
+    store = open_store(tmp_path)
+    batch = only(store)
+    assert (batch.texts, batch.ids) == (TEXTS, IDS)
+    assert store.search is not None
+    assert store.search().find(VECTORS[5], 1, {}, ()).ids == ["doc-5"]
