@@ -154,6 +154,12 @@ def test_ids_of_copies_are_told(ids: list[str], said: str) -> None:
     assert f"under {said}" in finding.sentence
 
 
+def test_numbers_of_rows_are_no_new_ids() -> None:
+    finding = told(index_of(TEXTS[:11] * 2, [str(row) for row in range(22)]), "copied_texts")
+    assert finding is not None
+    assert " ids" not in finding.sentence
+
+
 # Name: texts behind forty others, what is said, and of how many.
 NEARLY: dict[str, tuple[list[str], str, int]] = {
     "case": ([text.upper() for text in TEXTS[:3]], "white space or case alone", 3),

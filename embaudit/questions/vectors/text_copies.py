@@ -162,7 +162,9 @@ def _arrived(groups: np.ndarray, before: np.ndarray, copies: np.ndarray) -> Text
 def _looked_into(found: TextCopies, rows: SomeRows, before: np.ndarray, copies: np.ndarray) -> TextCopies:
     texts = [text or "" for text in rows.texts]
     groups = _groups(before)
-    has_ids = all(one is not None for one in rows.ids)
+    # What an index numbers has no ids of its own.
+    are_numbers = [str(one) for one in rows.ids] == [str(number) for number in rows.numbers]
+    has_ids = not are_numbers and all(one is not None for one in rows.ids)
     same_ids = [rows.ids[place] == rows.ids[before[place]] for place in copies] if has_ids else []
     plain = [" ".join(text.casefold().split()) for text in texts]
     firsts = [place for place in range(len(texts)) if before[place] < 0]
