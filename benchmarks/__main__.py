@@ -3,7 +3,8 @@
 ``python -m benchmarks defects [OPTION …]`` prints a table of its own: a row for each broken copy of a checkpoint; so
 does ``python -m benchmarks coverage [OPTION …]``: a row for each interval; ``python -m benchmarks reproduction
 [OPTION …]``, the papers' tables beside ours; ``python -m benchmarks cost [OPTION …]``, what larger checkpoints would
-take, on paper; and ``python -m benchmarks bound [OPTION …]``, where the published bound on σ_a fails.
+take, on paper; ``python -m benchmarks bound [OPTION …]``, where the published bound on σ_a fails; and ``python -m
+benchmarks field DIR``, what is said of every store in a folder.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from benchmarks import (
     devices,
     encoding,
     estimate,
+    field,
     found,
     help_page,
     impact,
@@ -87,6 +89,7 @@ WITH_OPTIONS = {
     "reproduction": reproduction.main,
     "cost": cost.main,
     "bound": bound.main,
+    "field": field.main,
 }
 
 

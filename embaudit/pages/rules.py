@@ -46,6 +46,7 @@ MODULES: dict[str, tuple[str, ...]] = {
         ".parts",
         ".report",
         ".expected",
+        ".text_copies",
     ),
     "why": ("embaudit.questions.why", ".report"),
     "switch": ("embaudit.questions.switch", ".findings", ".switch", "embaudit.measures.quality.golden"),

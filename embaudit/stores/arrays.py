@@ -45,7 +45,16 @@ def table_of_arrays(shown: str, arrays: Mapping[str, Any], **declared: Any) -> S
                 for name in names
             }
 
+    texts = [name for name, column in columns.items() if column.what == "text" and _is_prose(column.some)]
+    if len(texts) == 1:
+        # Whatever it is called: nothing else there is a text.
+        declared.setdefault("text", texts[0])
     return StoreTable(shown, columns, read, rows=rows, **declared)
+
+
+def _is_prose(some: Sequence[Any]) -> bool:
+    """Whether most strings have white space in them, as texts do and ids do not."""
+    return sum(len(str(one).split()) > 1 for one in some) > len(some) / 2
 
 
 def table_of_object(shown: str, content: Any, **declared: Any) -> StoreTable:

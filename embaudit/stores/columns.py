@@ -24,15 +24,19 @@ from embaudit.words.suggest import did_you_mean
 # In the vocabulary of vector databases and of what people export by hand, in lower case.
 TEXTS = (
     "text",
+    "texts",
     "chunk",
+    "chunks",
     "chunk_text",
     "content",
     "contents",
     "page_content",
     "passage",
+    "passages",
     "document",
     "documents",
     "sentence",
+    "sentences",
     "body",
 )
 IDS = (*ID_FIELDS, "ids", "uuid", "chunk_id", "point_id", "pk", "key", "custom_id", "__id__")

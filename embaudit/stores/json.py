@@ -18,6 +18,8 @@ SUFFIXES = (".jsonl", ".ndjson", ".json")
 EXPORT = "Correct that line, or export the file again."
 # Deeper, nobody puts rows.
 DEEPEST = 5
+# Of an object of nothing but vectors: fewer are those of one row.
+FEWEST_ROWS = 3
 
 
 def is_json(place: StorePlace) -> bool:
@@ -118,9 +120,12 @@ def _one_object(source: ByteSource) -> Any:
         if first.rstrip().endswith(b"}"):
             return None
         return _parsed(source)
-    if not isinstance(content, Mapping) or second.strip() or any(_is_vector(value) for value in content.values()):
+    if not isinstance(content, Mapping) or second.strip():
         return None
-    return content
+    # One row has one vector; vectors by id are many.
+    vectors = [value for value in content.values() if _is_vector(value)]
+    are_rows = len(vectors) == len(content) >= FEWEST_ROWS and len({len(one) for one in vectors}) == 1
+    return None if vectors and not are_rows else content
 
 
 def _parsed(source: ByteSource) -> Any:

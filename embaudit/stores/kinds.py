@@ -26,6 +26,7 @@ OWN = (
     "hnswlib",
     "langchain_faiss",
     "llama_index",
+    "beside",
     "parquet",
     "arrow",
     "tensors",

@@ -36,7 +36,17 @@ def open_folder(place: StorePlace, asked: ReadOptions) -> StoreTable:
     default = "index" if "index" in names else None
     name = part_meant(names, asked.part or default, place.shown, "index")
     table = open_faiss(StorePlace(str(place.path / f"{name}.faiss")), asked)
-    return with_documents(replace(table, shown=f"{place.shown}, {name}"), *docstore(place.path / f"{name}.pkl"))
+    table = replace(table, shown=f"{place.shown}, {name}")
+    try:
+        return with_documents(table, *docstore(place.path / f"{name}.pkl"))
+    except CorpusError as error:
+        # Of another's pickle nothing is read; the vectors are, and what else lies beside them.
+        from embaudit.stores.beside import with_texts_beside
+
+        is_pointer = f"{name}.pkl" in place.pointers()
+        why = f"{name}.pkl is a pointer of Git LFS (git lfs pull fetches the file)" if is_pointer else error.happened
+        note = f"{why.rstrip('.')}: its texts are not read, and nothing in it was run."
+        return with_texts_beside(replace(table, notes=(*table.notes, note)), place.path / f"{name}.faiss")
 
 
 def docstore(file: Path) -> tuple[Mapping[str, Mapping[str, Any]], Mapping[int, str]]:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from string import Formatter
 from typing import Any
 
 from embaudit.stores.damage import FETCH, reported
+from embaudit.stores.faiss import is_faiss, open_faiss
 from embaudit.stores.nested import table_of_records
 from embaudit.stores.place import ReadOptions, StorePlace
 from embaudit.stores.table import StoreKind, StoreTable
 from embaudit.words.errors import CorpusError, UsageError
 
-VECTORS, NODES = "*vector_store.json", "docstore.json"
+VECTORS, NODES, INDEXES = "*vector_store.json", "docstore.json", "index_store.json"
 DEFAULT = "default__vector_store.json"
 # llama_index.core.schema: DEFAULT_TEXT_NODE_TMPL, DEFAULT_METADATA_TMPL
 TEXT_TEMPLATE, METADATA_TEMPLATE, SEPARATOR = "{metadata_str}\n\n{content}", "{key}: {value}", "\n"
@@ -23,7 +25,8 @@ TEXT_TEMPLATE, METADATA_TEMPLATE, SEPARATOR = "{metadata_str}\n\n{content}", "{k
 def open_folder(place: StorePlace, asked: ReadOptions) -> StoreTable:
     """A row for each vector; ``embedded`` is what LlamaIndex embedded of its node."""
     file = _vectors(place, asked)
-    vectors = _object(file).get("embedding_dict")
+    place_of_file = StorePlace(str(file))
+    vectors = _in_faiss(place_of_file, asked) if is_faiss(place_of_file) else _object(file).get("embedding_dict")
     if not isinstance(vectors, dict):
         raise CorpusError(f"{file} has no embedding_dict: LlamaIndex keeps vectors in it.", next_step=FETCH)
     nodes: dict[str, Any] = {}
@@ -56,6 +59,18 @@ def open_folder(place: StorePlace, asked: ReadOptions) -> StoreTable:
         text="embedded" if differ else "text",
         notes=tuple(notes),
     )
+
+
+def _in_faiss(file: StorePlace, asked: ReadOptions) -> dict[str, Any]:
+    """Vectors by node of an index of FAISS's, which is persisted under the same name; its index says whose they are."""
+    table = open_faiss(file, replace(asked, part=None))
+    rows = [row for batch in table.read([table.vector]) for row in batch[table.vector]]
+    names: dict[str, str] = {}
+    if (store := file.path.parent / INDEXES).exists():
+        for one in (_object(store).get("index_store/data") or {}).values():
+            data = one.get("__data__") or {}
+            names |= (json.loads(data) if isinstance(data, str) else data).get("nodes_dict") or {}
+    return {str(names.get(str(number), number)): vector for number, vector in enumerate(rows)}
 
 
 def embedded_text(data: Mapping[str, Any]) -> str | None:

@@ -42,6 +42,8 @@ def open_npy(place: StorePlace, asked: ReadOptions) -> StoreTable:
         try:
             vectors = np.load(place.path, mmap_mode="r", allow_pickle=False)
         except (EOFError, ValueError) as error:
+            if "allow_pickle" in str(error):
+                raise _of_objects(place) from error
             raise _unreadable(place, error) from error
     if not isinstance(vectors, np.ndarray) or vectors.ndim != 2 or vectors.dtype.kind not in "iuf":
         raise UsageError(
@@ -66,12 +68,17 @@ def open_npz(place: StorePlace, asked: ReadOptions) -> StoreTable:
         except ValueError as error:
             if "allow_pickle" not in str(error):
                 raise _unreadable(place, error) from error
-            raise UsageError(
-                f"{place.shown} holds an array of Python objects, which only unpickling reads, and that may run code.",
-                kept="Nothing was opened.",
-                next_step="Save texts as text: numpy.savez(FILE, texts=numpy.array(texts, dtype=str), …)",
-            ) from error
+            raise _of_objects(place) from error
     return table_of_arrays(place.shown, arrays)
+
+
+def _of_objects(place: StorePlace) -> UsageError:
+    return UsageError(
+        f"{place.shown} holds an array of Python objects, which only unpickling reads, and that may run code.",
+        kept="Nothing was opened.",
+        next_step="Save a matrix of numbers and texts as text: numpy.savez(FILE, vectors=numpy.stack(vectors), "
+        "texts=numpy.array(texts, dtype=str))",
+    )
 
 
 def _unreadable(place: StorePlace, error: Exception) -> CorpusError:

@@ -12,7 +12,7 @@ from embaudit.stores.copies import changed, signature
 from embaudit.stores.decode import Decode, decoder_of
 from embaudit.stores.kinds import kind_of
 from embaudit.stores.nested import listed, with_json
-from embaudit.stores.place import DRAWN, ReadOptions, StorePlace
+from embaudit.stores.place import DRAWN, POINTER, ReadOptions, StorePlace
 from embaudit.stores.search import SearchedColumns, StoreSearch, typed
 from embaudit.stores.store import RowBatch, Store
 from embaudit.stores.table import LOOKED_AT, StoreTable, Values
@@ -21,6 +21,7 @@ from embaudit.stores.texts import with_texts
 from embaudit.stores.unread import only_file_of, refusal
 from embaudit.stores.written import with_single
 from embaudit.words.errors import CorpusError, UsageError
+from embaudit.words.sentences import first_of
 from embaudit.words.shown import cut
 
 NOTHING = ReadOptions()
@@ -42,9 +43,19 @@ def open_store(named: str | Path, asked: ReadOptions = NOTHING) -> Store:
     kind = kind_of(place)
     if kind is None and (only := only_file_of(place)) is not None:
         place, kind = only
-    if kind is None or (place.is_compressed and not kind.takes_gzip):
+    if kind is None or (place.is_compressed and not kind.takes_gzip) or place.head.startswith(POINTER):
         raise refusal(place)
-    table = kind.open(place, asked)
+    try:
+        table = kind.open(place, asked)
+    except CorpusError as error:
+        if not (pointers := place.pointers()):
+            raise
+        are = "are pointers of Git LFS, not the files themselves" if pointers[1:] else "is a pointer of Git LFS"
+        raise CorpusError(
+            f"{place.shown} cannot be read: {first_of(pointers, 3)} in it {are}.",
+            kept=error.kept,
+            next_step="Fetch it: git lfs pull",
+        ) from error
     if asked.most is not None and table.draw is not None and (table.rows or 0) > asked.most and not asked.where:
         table = table.draw(DRAWN, asked.seed)
     if place.is_path and not table.is_pinned:

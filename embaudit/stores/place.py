@@ -16,6 +16,7 @@ from embaudit.words.masking import without_credentials
 
 HEAD_BYTES = 64
 GZIP = b"\x1f\x8b"
+POINTER = b"version https://git-lfs"
 # Rows that are read of a store that is too large, and what too large is.
 DRAWN, LARGE = 2_000_000, 10_000_000
 
@@ -72,6 +73,11 @@ class StorePlace:
     @property
     def is_compressed(self) -> bool:
         return self.head.startswith(GZIP)
+
+    def pointers(self) -> list[str]:
+        """The files that Git LFS left as pointers: itself, or those of a folder."""
+        files = sorted(self.path.iterdir()) if self.is_folder else [self.path] if self.is_path else []
+        return [file.name for file in files if StorePlace(str(file)).head.startswith(POINTER)]
 
     def holds(self, *patterns: str) -> bool:
         """Whether a folder has something of each of these names or patterns."""

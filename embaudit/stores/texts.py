@@ -11,6 +11,7 @@ from typing import Any
 from embaudit.corpora.openers import local_file, reading
 from embaudit.stores.columns import IDS, TEXTS
 from embaudit.stores.kinds import kind_of
+from embaudit.stores.named_rows import numbering, with_ids
 from embaudit.stores.nested import listed
 from embaudit.stores.place import ReadOptions, StorePlace
 from embaudit.stores.table import StoreColumn, StoreTable, Values
@@ -56,7 +57,11 @@ def with_texts(table: StoreTable, file: Path) -> StoreTable:
             yield {**{name: batch[name] for name in others}, TEXT: found}
 
     columns = {**table.columns, TEXT: StoreColumn("text", "text", ())}
-    return replace(table, columns=columns, read=read, text=TEXT)
+    known = replace(table, columns=columns, read=read, text=TEXT)
+    names = [] if by_id is not None or not ids else ids_by_row(file)
+    # What numbers its rows is known by the ids that people have for them.
+    is_numbered = bool(names) and len(set(names)) == len(names) and (not own or numbering(table) is not None)
+    return with_ids(known, names) if is_numbered else known
 
 
 def ids_by_row(file: Path) -> list[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from embaudit.stores.kinds import kind_of, store_kinds
-from embaudit.stores.place import StorePlace
+from embaudit.stores.place import POINTER, StorePlace
 from embaudit.stores.table import StoreKind
 from embaudit.words.errors import CorpusError, EmbauditError, UsageError
 from embaudit.words.sentences import listing
@@ -50,7 +50,7 @@ def _python(line: str) -> str:
 
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst", ".7z")
 TABLES: Sequence[Unread] = (
-    Unread(_starts(b"version https://git-lfs"), "a pointer of Git LFS, not the file itself", "Fetch it: git lfs pull"),
+    Unread(_starts(POINTER), "a pointer of Git LFS, not the file itself", "Fetch it: git lfs pull"),
     Unread(
         lambda place, start: start.lstrip()[:15].lower().startswith((b"<!doctype html", b"<html")),
         "a web page",

@@ -27,8 +27,15 @@ from embaudit.watch.index_function import WatchedEmbedder, open_held
 from embaudit.watch.index_golden import ask_golden, said_of_golden
 from embaudit.watch.index_look import IndexInspection, IndexNow
 from embaudit.watch.index_open import OpenRows
-from embaudit.watch.index_rows import OLD, RowMarks, SeenRows, marks_of, what_is_new
-from embaudit.watch.index_said import said_of_another, said_of_failure, said_of_look, what_to_do, whose
+from embaudit.watch.index_rows import OLD, RowMarks, SeenRows, marks_of, repeated, what_is_new
+from embaudit.watch.index_said import (
+    said_of_another,
+    said_of_copies,
+    said_of_failure,
+    said_of_look,
+    what_to_do,
+    whose,
+)
 from embaudit.watch.index_seen import FOLDER, SeenIndex, keep_seen, read_seen
 from embaudit.watch.index_whole import ROWS_LOST, WHOLE, LastLook, is_gone, problem_of, rows_lost
 from embaudit.watch.watch_list import IndexEntry
@@ -253,11 +260,12 @@ class IndexLook:
         since = seen[0].asked if seen else None
         advice = what_to_do(self._entry, problems)
         accepted = before.accepted
+        copied = said_of_copies(new.added, repeated(marks, new.came))
         return {
             **facts,
             **asked_golden,
             "verdict": verdict,
-            "line": said_of_look(new, old, came, problems, key, since, [said, *accepted, advice]),
+            "line": said_of_look(new, old, came, problems, key, since, [said, copied, *accepted, advice]),
             "advice": advice,
             "accepted": accepted,
             "rows": len(marks),

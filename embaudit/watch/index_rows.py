@@ -96,6 +96,12 @@ class WhatIsNew:
         return int((self.came == OVERWRITTEN).sum())
 
 
+def repeated(marks: RowMarks, came: np.ndarray) -> int:
+    """How many added rows have the vector and the text of a row that was there before."""
+    added = marks.contents[(came == ADDED) & (marks.dimensions > 0)]
+    return int(np.isin(added, marks.contents[came == OLD]).sum())
+
+
 def marks_of(store: Store) -> RowMarks:
     """Read a store once."""
     parts = [(_names(batch), *_contents(batch)) for batch in store.batches()]

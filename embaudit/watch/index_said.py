@@ -93,6 +93,18 @@ def command(entry: IndexEntry) -> str:
     return masked(" ".join(map(quote, [*words, "--all", "--table", "rows.parquet"])))
 
 
+def said_of_copies(added: int, repeats: int) -> str:
+    """That most rows of a night repeat others: they were added anew; empty if they do not."""
+    if repeats <= added / 2:
+        return ""
+    many = f"{repeats:,} of {added:,} rows that were added" if added > 1 else "The row that was added"
+    verb = "repeat" if added > 1 else "repeats"
+    return (
+        f"{many} {verb} the text and the vector of a row that was there: is everything added anew at each start? "
+        "Give each text an id of its own, such as its hash, and add it by upsert."
+    )
+
+
 def _what_came(new: WhatIsNew, since: datetime | None) -> str:
     if since is None:
         return f"First look: {len(new.came):,} rows."

@@ -106,7 +106,7 @@ def test_equal_vectors_of_one_text_are_no_defect_and_different_ones_are_named() 
     texts[0] = texts[799] = "the same"
     texts[10:20] = ["the same"] * 10
     alone, found = looked_at(vectors, texts)
-    assert found == {"one_text_two_vectors": "look"}
+    assert found == {"one_text_two_vectors": "look", "copied_texts": "look"}
     assert (alone.repeats.repeated_texts, alone.repeats.split_texts) == (11, 1)
 
 
@@ -264,4 +264,4 @@ def test_rows_of_another_dimension_and_without_a_vector_are_counted() -> None:
         2,
     )
     found = {finding.name: finding.level for finding in findings_alone(index, look_at_alone(index, 0))}
-    assert found == {"mixed_dimensions": "problem", "no_vector": "problem", "constant_dimensions": "look"}
+    assert found == {"mixed_dimensions": "problem", "no_vector": "problem", "copies": "look"}

@@ -47,7 +47,33 @@ def edited(places: Any, value: Any, rows: int = 700, texts: list[str] | None = N
     return index_of(some, texts)
 
 
+def repeated(order: list[int]) -> Store:
+    return index_of(MANY[order], [f"text {row} of a store that holds it again" for row in order])
+
+
+COPIES = {
+    "in blocks": [*range(4)] * 8,
+    "in a block": [*range(30)] * 2,
+    "of one text": [0, 0],
+    "in a row": [row for row in range(12) for _ in range(3)],
+    "in another order": np.random.default_rng(1).permutation(np.repeat(np.arange(30), 3)).tolist(),
+    "here and there": [*range(90), 3, 50, 3],
+    "of one row": [*range(50), 7],
+}
 ALONE: dict[str, Callable[[], Store]] = {
+    **{f"copies {name}": lambda order=order: repeated(order) for name, order in COPIES.items()},
+    "copies but for case": lambda: index_of(
+        MANY[:40], [f"text {row // 2}".upper()[: 4 + row % 2 * 9] for row in range(40)]
+    ),
+    "texts of nothing": lambda: index_of(MANY[:30], ["", "  ", *(f"text {row}" for row in range(28))]),
+    "a text of nothing": lambda: index_of(MANY[:3], ["", "text 1", "text 2"]),
+    "a header": lambda: index_of(
+        MANY[[0, *range(30)]], [f"{row == 0} {'what a long text says ' * 9}{max(row - 1, 0)}" for row in range(31)]
+    ),
+    "overlapping chunks": lambda: index_of(
+        MANY[:12], [" ".join(f"word{n}" for n in range(60))[start : start + 90] for start in range(0, 360, 30)]
+    ),
+    "one row but for case": lambda: index_of(MANY[:3], ["A text", "a  text", "another"]),
     **{f"{rows} rows": lambda rows=rows: index_of(MANY[:rows]) for rows in (1, 2, 3, 12, 700)},
     **{f"{rows} rows with texts": lambda rows=rows: index_of(MANY[:rows], ["a"] * rows) for rows in (1, 2, 700)},
     "no rows": lambda: without_vectors(0),

@@ -243,7 +243,7 @@ BAD_FILES: dict[str, tuple[Callable[[Path], str], str]] = {
     "no DuckDB": (broken("index.duckdb", b"hello, this is text" * 9), "cannot be read"),
     "broken line": (broken("index.jsonl", b'{"v": [1.5]}\n{"v": [1.5'), "Row 2 of .* cannot be read"),
     "no matrix": (three_dimensions, "of shape \\(2, 3, 4\\)"),
-    "pickle": (broken("v.npy", b"\x80\x04K\x01."), "cannot be read"),
+    "pickle": (broken("v.npy", b"\x80\x04K\x01."), "only unpickling reads"),
     "empty folder": (lambda folder: str(folder), "folder that holds no vectors"),
 }
 

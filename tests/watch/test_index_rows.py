@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
+
 import numpy as np
 import pytest
 from index_library import Library, named
@@ -64,3 +67,17 @@ def test_hashes_are_those_of_every_process_and_version() -> None:
     vectors = np.arange(12, dtype=np.float32).reshape(3, 4)
     assert [hex(int(one)) for one in hash_rows(vectors)] == HASHES
     assert hash_values(["a", None, 3], 3).tolist() == [HASH_OF_A, 0, hash_values(["3"], 1)[0]]
+
+
+@pytest.mark.parametrize(("again", "is_said"), [(20, True), (11, True), (9, False)])
+def test_a_night_that_adds_everything_anew_is_said(library: Library, again: int, is_said: bool) -> None:
+    library.write(named(0, 20))
+    library.night()
+    with closing(sqlite3.connect(library.path)) as connection, connection:
+        rows = connection.execute("SELECT text, vector FROM docs ORDER BY rowid LIMIT ?", (again,)).fetchall()
+        named_anew = [(f"new-{number}", *row) for number, row in enumerate(rows)]
+        connection.executemany("INSERT INTO docs VALUES (?, ?, ?)", named_anew)
+    library.write(named(20, 20 + 20 - again))
+    line = library.night().line
+    assert (f"{again} of 20 rows that were added repeat the text and the vector" in line) == is_said
+    assert "was there: is everything" not in library.night().line

@@ -351,3 +351,15 @@ def test_a_heading_among_texts_is_odd(text: str, usual: float, kind: str) -> Non
 )
 def test_a_text_has_content_if_it_says_something(text: str, has: bool) -> None:
     assert has_content(text) == has
+
+
+@pytest.mark.parametrize(
+    ("vector", "mend"),
+    [
+        ("of 768 numbers, those of this function's queries of 384", "Ask with the function that built the index"),
+        ("of 384 numbers, those of others of 768", "Encode this row again."),
+        ("zeros only", "Encode this row again."),
+    ],
+)
+def test_of_an_index_of_another_dimension_no_single_row_is_to_be_encoded(vector: str, mend: str) -> None:
+    assert where_lost(replace(CASE, vector=vector), TEN, "cosine", "cosine").mend.startswith(mend)

@@ -14,6 +14,7 @@ from embaudit.questions.search.curve import least_change
 from embaudit.questions.search.metric import NAMES
 from embaudit.questions.search.recall import Results, Third
 from embaudit.questions.search.wider import MoreResults
+from embaudit.questions.vectors.text_copies import copy_findings
 from embaudit.words.errors import CorpusError
 from embaudit.words.estimate import Estimate
 from embaudit.words.sentences import first_of, within
@@ -141,6 +142,7 @@ def search_findings(
     yield from _recall(report)
     yield from _reach(report)
     yield from _results(report)
+    yield from copy_findings(report.copies, "problem")
     yield from _metric(report)
     yield from _filter(report, is_filtered)
     yield from _codes(report)

@@ -26,6 +26,7 @@ from embaudit.questions.search.reach import AMONG, Reached, reached
 from embaudit.questions.search.recall import Third, thirds
 from embaudit.questions.vectors.profile import Profile, profile_of
 from embaudit.questions.vectors.sample import SomeRows
+from embaudit.questions.vectors.text_copies import TextCopies, text_copies
 from embaudit.stores.search import Settings, StoreSearch, Where
 from embaudit.stores.store import Store
 from embaudit.words.errors import UsageError
@@ -57,6 +58,7 @@ class SearchReport(Report):
         ranked: what other metrics would change.
         thirds: where recall falls.
         codes: what the index's codes keep of the function's neighbours; None if it keeps vectors, or that is not known.
+        copies: texts that are stored several times; None for a store without texts.
     """
 
     levels: ClassVar[dict[str, Level]] = {
@@ -80,6 +82,7 @@ class SearchReport(Report):
     ranked: RankedBy | None = None
     thirds: tuple[Third, ...] = ()
     codes: Estimate | None = None
+    copies: TextCopies | None = None
     findings: tuple[Finding, ...] = ()
     seconds: float = 0.0
 
@@ -149,6 +152,7 @@ class SearchReport(Report):
                 {"by": one.by, "which": one.which, "neighbours": one.neighbours, "found": one.found.as_json()}
                 for one in self.thirds
             ],
+            "text_copies": None if self.copies is None else self.copies.as_json(),
             "kept_by_codes": None if self.codes is None else self.codes.as_json(),
             "seconds": round(self.seconds, 1),
         }
@@ -191,6 +195,7 @@ def look_at_search(
     report = SearchReport(
         store, search, present, target, NO_QUERIES, "" if function is None else function.name, profile
     )
+    report = replace(report, copies=text_copies(profile))
     if search is not None and profile.dimensions and search.metric:
         ask = _queries(function, texts, vectors, profile.sample, queries)
         if ask.vectors.shape[1] > profile.dimension:

@@ -25,6 +25,8 @@ CONFUSED = 0.01
 # Vectors that are shorter than the function's, and this far from its first numbers, are no part of its: another use of
 # the same function is nearer.
 UNRELATED = 0.7
+# Rows that tell whether shorter vectors are a part of the function's at all.
+FIRST_ROWS = 32
 Progress = Callable[[str, int, int | None], None]
 Load = Callable[[str], EmbeddingFunction]
 
@@ -181,6 +183,10 @@ def measure_sample(
     """A sample against the function's (n, D) vectors of its texts; NaN, and one text encoded, if these are shorter."""
     texts = [text or "" for text in sample.texts]
     width = encode_rows(function, texts[:1]).shape[1]
+    if sample.vectors.shape[1] < width and len(sample) > FIRST_ROWS:
+        first = measure_sample(function, sample.at(np.arange(FIRST_ROWS)), population, progress, rounded)
+        if first[0].is_another_dimension:
+            return first
     if sample.vectors.shape[1] > width:
         ours = np.full((len(texts), width), np.nan)
     else:

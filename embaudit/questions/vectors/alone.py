@@ -10,13 +10,14 @@ import numpy as np
 
 from embaudit.measures.geometry.figures import eigenvalues, entropy_rank
 from embaudit.questions.parity.compare import apart
-from embaudit.questions.vectors.neighbours import FoundNearest, look_again
+from embaudit.questions.vectors.neighbours import FEWEST_ROWS, FoundNearest, look_again
 from embaudit.questions.vectors.populations import ROWS as SPACES_ROWS
 from embaudit.questions.vectors.populations import TwoPopulations, two_lengths, two_spaces
 from embaudit.questions.vectors.precision import precision_of
 from embaudit.questions.vectors.profile import Profile, profile_of
 from embaudit.questions.vectors.repeats import Repeats, repeats_of
 from embaudit.questions.vectors.sample import SomeRows, share_as_json
+from embaudit.questions.vectors.text_copies import TextCopies, text_copies
 from embaudit.questions.vectors.unit import unit_float32
 from embaudit.stores.store import Store
 
@@ -35,7 +36,9 @@ class VectorProfile:
         precision: what its numbers could be written in, as the end of "numbers are …".
         mean_cosine: of all pairs of rows; None for bytes, or fewer than two rows.
         effective_rank: exp of the entropy of the covariance's eigenvalues at unit length, in a sample.
-        neighbours: None for few rows or bytes.
+        different: vectors in that sample that are not alike to the bit.
+        neighbours: None for one row or bytes.
+        copies: None for an index without texts.
         split_apart: (m,) 1 − cosine of two rows of one text with different bits.
         shown: the rows that findings name: of equal groups and split texts, by number.
     """
@@ -45,7 +48,9 @@ class VectorProfile:
     precision: str
     mean_cosine: float | None
     effective_rank: float | None
+    different: int
     neighbours: FoundNearest | None
+    copies: TextCopies | None
     spaces: TwoPopulations | None
     lengths: TwoPopulations | None
     split_apart: np.ndarray
@@ -63,6 +68,21 @@ class VectorProfile:
         if not len(own) or self.profile.is_normalised or own.std() <= 1e-6 * own.mean():
             return 0
         return int((np.abs(own - own.mean()) > OUTLIER * own.std()).sum())
+
+    @property
+    def independent(self) -> int:
+        """Rows that are no copies: different texts, or, of few rows without texts, different vectors."""
+        usable = int(self.profile.usable.sum())
+        if self.copies is not None and self.copies.rows:
+            return self.copies.texts
+        return usable if usable >= FEWEST_ROWS else self.different
+
+    @property
+    def repeating(self) -> float:
+        """The share of rows that repeat a text, to the letter or nearly."""
+        if (own := self.copies) is None:
+            return 0.0
+        return (own.repeating + (own.spelled or 0) + (own.headed or 0)) / max(own.rows, 1)
 
     @property
     def sampled(self) -> list[str]:
@@ -99,10 +119,13 @@ class VectorProfile:
             ],
             "rows_in_equal_groups": repeats.rows_in_groups,
             "repeated_texts": repeats.repeated_texts,
+            "text_copies": None if self.copies is None else self.copies.as_json(),
             "texts_with_different_bits": repeats.split_texts,
             "texts_with_different_bits_apart": float(self.split_apart.max()) if len(self.split_apart) else None,
             "copies": None if found is None else share_as_json(found.copy_share, found.is_exact),
-            "largest_hub": None if found is None else share_as_json(found.largest_share, found.is_exact),
+            "largest_hub": None
+            if found is None or found.is_few
+            else share_as_json(found.largest_share, found.is_exact),
             "hubness_skewness": None if found is None else found.skewness,
             "two_spaces": None if self.spaces is None else self.spaces.share,
             "two_lengths": None if self.lengths is None else self.lengths.share,
@@ -134,18 +157,29 @@ def look_at_alone(index: Store, seed: int, progress: Progress = lambda what, don
     is_bytes = profile.sample.vectors.dtype == np.uint8
     sample = profile.sample.vectors
     norms = np.linalg.norm(sample.astype(np.float64), axis=1) if len(sample) else np.empty(0)
+    places = _different(profile)
     return VectorProfile(
         profile=profile,
         repeats=repeats,
         precision=precision_of(sample) if len(sample) else "",
         mean_cosine=None if is_bytes else profile.mean_cosine,
-        effective_rank=None if is_bytes or len(sample) < 2 else _effective_rank(sample),
+        effective_rank=None if is_bytes or len(places) < 2 else _effective_rank(sample[places]),
+        different=len(places),
         neighbours=found,
+        copies=text_copies(profile),
         spaces=None if is_bytes else two_spaces(sample),
         lengths=None if is_bytes else two_lengths(norms),
         split_apart=_apart(rows, repeats),
         shown=shown,
     )
+
+
+def _different(profile: Profile) -> np.ndarray:
+    """Places in the sample of rows with different bits."""
+    if not len(profile.sample):
+        return np.empty(0, np.int64)
+    hashes = profile.hashes[np.searchsorted(profile.numbers, profile.sample.numbers)]
+    return np.sort(np.unique(hashes, return_index=True)[1])
 
 
 def _effective_rank(sample: np.ndarray) -> float | None:

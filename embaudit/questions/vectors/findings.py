@@ -14,12 +14,19 @@ from embaudit.questions.vectors.alone import VectorProfile
 from embaudit.questions.vectors.forms import SPREAD
 from embaudit.questions.vectors.neighbours import COPY, FEWEST_ROWS
 from embaudit.questions.vectors.sample import EXACT, LOOK_FIRST, label
+from embaudit.questions.vectors.text_copies import copy_findings
 from embaudit.stores.store import Store
 from embaudit.words.shown import quoted
 
 # Different texts, and of the rows.
 GROUP, GROUP_SHARE = 5, 1e-3
 FEW_DIRECTIONS = 5.0
+# Different texts, or rows, that could lie in four times as many directions.
+FEWEST_DIFFERENT = 20
+# all-MiniLM-L6-v2 gives zero, but for 1e-33, in 3 of 384 dimensions: in an export with fewer digits they are zeros.
+FEW_CONSTANT = 0.01
+# Vectors with so many zeros count words.
+SPARSE = 0.5
 MIXED_DIMENSIONS = Rule(
     "mixed_dimensions",
     problem_if="rows of several numbers of dimensions",
@@ -38,9 +45,8 @@ EQUAL_VECTORS = Rule(
 )
 ONE_TEXT = Rule(
     "one_text_two_vectors",
-    look_if=f"1 − cosine above {number(SAME)} between the vectors of one text",
-    reason=f"half precision rounds by up to {number(HALF)}; more is two models, two prompts, or something else that "
-    "was embedded",
+    look_if=f"1 − cosine above {number(HALF)} between the vectors of one text",
+    reason="half precision rounds by up to that; more is two models, two prompts, or something else that was embedded",
 )
 COLLAPSE = Rule(
     "collapse",
@@ -48,10 +54,14 @@ COLLAPSE = Rule(
     look=0.8,
     problem=0.95,
     problem_if=f"from {{problem}}, or fewer than {number(FEW_DIRECTIONS)} directions",
-    reason="then all are nearly one vector; well-known models reach .85",
+    reason=f"then all are nearly one vector; well-known models reach .85. Below {FEWEST_ROWS} rows only from {{problem}}, "
+    f"and not below {FEWEST_DIFFERENT} different texts: a few about one thing are near each other",
 )
 CONSTANT = Rule(
-    "constant_dimensions", look_if="dimensions of one value in every row", reason="padded, or a damaged export"
+    "constant_dimensions",
+    look_if=f"more than {percent(FEW_CONSTANT)} of the dimensions have one value in every row, and the vectors do not "
+    "count words",
+    reason="padded, or a damaged export; some models give a few dimensions that are always zero",
 )
 TWO_KINDS = Rule(
     "two_{what}",
@@ -81,7 +91,7 @@ COPIES = Rule(
     f"share of rows with another at a cosine of {number(COPY)} or more",
     look=0.05,
     is_share=True,
-    look_if="interval above {look}",
+    look_if="interval above {look}, and twice the share of rows that repeat a text",
     reason="copies take each other's places among the first results",
 )
 OTHER_DIMENSION = Rule(
@@ -144,8 +154,9 @@ def findings_alone(index: Store, alone: VectorProfile) -> Iterator[Finding]:
                 float(len(rows)),
             )
     yield from _equal(index, alone)
+    yield from copy_findings(alone.copies)
     yield from _crowded(alone)
-    if profile.constant:
+    if _are_constant(alone):
         yield CONSTANT.finding(
             "look",
             f"{len(profile.constant)} of {profile.dimension:,} dimensions have one value in every row, dimension "
@@ -156,6 +167,17 @@ def findings_alone(index: Store, alone: VectorProfile) -> Iterator[Finding]:
         )
     yield from _two_kinds(index, alone)
     yield from _neighbours(index, alone)
+
+
+def _are_constant(alone: VectorProfile) -> bool:
+    """Whether dimensions say nothing by more than chance: a few codes or counts of words are alike, and a few zeros are
+    the model's."""
+    if not alone.profile.constant:
+        return False
+    vectors = alone.profile.sample.vectors
+    is_chance = vectors.dtype.kind != "f" or float((vectors[:1_000] == 0).mean()) > SPARSE
+    enough = FEWEST_ROWS if is_chance else 2
+    return len(alone.profile.constant) > FEW_CONSTANT * alone.profile.dimension and alone.different >= enough
 
 
 def _of_all(index: Store, rows: np.ndarray) -> str:
@@ -213,12 +235,13 @@ def _equal(index: Store, alone: VectorProfile) -> Iterator[Finding]:
             float(size),
         )
     worst = float(alone.split_apart.max()) if len(alone.split_apart) else 0.0
-    if worst > SAME:
+    # Servers round otherwise from one call to the next.
+    if worst > HALF:
         yield ONE_TEXT.finding(
             "look",
             f"{alone.repeats.split_texts:,} texts are stored several times with different vectors (1 − cosine up to "
             f"{worst:.2g}).",
-            "Rounding in half precision gives up to 2e-3; more is two models, two prompts, or something else that was "
+            "Rounding in half precision gives up to 2e-3; this is two models, two prompts, or something else that was "
             "embedded than this text.",
             "Encode these texts again, all by one function.",
             value=worst,
@@ -227,10 +250,12 @@ def _equal(index: Store, alone: VectorProfile) -> Iterator[Finding]:
 
 def _crowded(alone: VectorProfile) -> Iterator[Finding]:
     mean, rank = alone.mean_cosine, alone.effective_rank
-    if mean is None or alone.profile.usable.sum() < FEWEST_ROWS:
+    if mean is None or alone.independent < FEWEST_DIFFERENT:
         return
+    is_few = alone.profile.usable.sum() < FEWEST_ROWS
     is_flat = rank is None or (rank < FEW_DIRECTIONS and alone.profile.dimension > 4 * FEW_DIRECTIONS)
-    if mean >= COLLAPSE.look or is_flat:
+    # A few texts about one thing are near each other.
+    if mean >= (COLLAPSE.problem if is_few else COLLAPSE.look) or is_flat:
         directions = "no direction at all" if rank is None else f"about {rank:.0f} directions"
         yield COLLAPSE.finding(
             "problem" if is_flat else COLLAPSE.level(mean),
@@ -284,24 +309,30 @@ def _neighbours(index: Store, alone: VectorProfile) -> Iterator[Finding]:
     if found is None:
         return
     share, low, high = found.largest_share
-    if low > HUB.look:
+    if low > HUB.look and not found.is_few:
         number = int(profile.numbers[profile.usable][found.largest])
         yield HUB.finding(
             "look",
             f"Row {number + 1:,} is among the ten nearest of {share:.0%}{_from_sample(low, high)} of all rows.",
-            "It comes up whatever is asked: a vector near the mean of all.",
+            "Its vector is near the mean of all: it comes up for queries that have little to do with it.",
             "Read its text; take it out if it says nothing.",
             share,
             low,
             high,
         )
     share, low, high = found.copy_share
-    if low > COPIES.look:
+    has_texts = alone.copies is not None and alone.copies.rows > 0
+    # Those that repeat a text are said as that.
+    if low > max(COPIES.look, 2 * alone.repeating):
         yield COPIES.finding(
             "look",
-            f"{share:.0%}{_from_sample(low, high)} of the rows have another at a cosine of {COPY} or more.",
-            "Copies take each other's places among the first results.",
-            "Remove duplicates before they are indexed.",
+            f"{share:.0%}{_from_sample(low, high)} of the rows have another at a cosine of {COPY} or more"
+            f"{', and not all of these have its text' if has_texts else ''}.",
+            "They take each other's places among the first results.",
+            "Read two of them: texts that are alike but for a word, or beyond what the model reads, are such rows, and "
+            "so are those of an encoder that failed."
+            if has_texts
+            else "Remove duplicates before they are indexed.",
             share,
             low,
             high,

@@ -18,7 +18,7 @@ PRODUCTS = 4e11
 FEWEST_QUERIES = 50
 # Two rows this close are copies, but for rounding or a word.
 COPY = 0.999
-# With fewer rows, most are neighbours of most.
+# With fewer rows, most are neighbours of most: copies are counted, hubs are none.
 FEWEST_ROWS = 20 * NEAREST
 # Rows that occur this often are needed for a third moment.
 OFTEN, FEWEST_OFTEN = 3, 10
@@ -37,6 +37,11 @@ class FoundNearest:
     queries: int
     counts: np.ndarray
     copies: int
+
+    @property
+    def is_few(self) -> bool:
+        """Whether there are too few rows to tell hubs."""
+        return len(self.counts) < FEWEST_ROWS
 
     @property
     def largest(self) -> int:
@@ -69,7 +74,7 @@ class FoundNearest:
         fewer than ten rows are found by three queries: the third moment would be that of a few of them.
         """
         n, Q = len(self.counts), self.queries
-        if (self.counts >= OFTEN).sum() < FEWEST_OFTEN:
+        if self.is_few or (self.counts >= OFTEN).sum() < FEWEST_OFTEN:
             return None
         factorials, c = [], self.counts.astype(np.float64)
         product, scale = np.ones(n), 1.0
@@ -92,7 +97,7 @@ def look_again(
         wanted: numbers of rows to fetch.
 
     Returns:
-        What a sample finds (None for too few rows, or bytes, whose cosines mean nothing), and the wanted rows.
+        What a sample finds (None for one row, or bytes, whose cosines mean nothing), and the wanted rows.
     """
     usable, D = int(profile.usable.sum()), profile.dimension
     asked = _queries(profile, usable)
@@ -129,7 +134,7 @@ def look_again(
 
 
 def _queries(profile: Profile, usable: int) -> SomeRows | None:
-    if usable < FEWEST_ROWS or profile.sample.vectors.dtype == np.uint8:
+    if usable < 2 or profile.sample.vectors.dtype == np.uint8:
         return None
     affordable = int(PRODUCTS / (2 * profile.dimension * usable))
     count = min(QUERIES, len(profile.sample), max(FEWEST_QUERIES, affordable))

@@ -6,6 +6,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from embaudit.declared.document import Column, Page, Section, Table, Value, count
+from embaudit.questions.vectors.findings import FEWEST_DIFFERENT
+from embaudit.questions.vectors.neighbours import FEWEST_ROWS
+from embaudit.questions.vectors.populations import FEWEST
 from embaudit.words.estimate import Estimate
 from embaudit.words.sentences import punctuated
 from embaudit.words.shown import quoted
@@ -59,16 +62,30 @@ def _alone(report: StoredReport) -> Table:
     if alone.effective_rank is not None:
         rows.append(("effective rank", f"{alone.effective_rank:.0f}", of.get("effective_rank", exact)))
     if (found := alone.neighbours) is not None:
-        for what, (share, low, high) in (
-            ("rows with a copy at a cosine of .999", found.copy_share),
-            ("rows that have the largest hub among their ten nearest", found.largest_share),
-        ):
+        hub = "rows that have the largest hub among their ten nearest"
+        figures = [("rows with a copy at a cosine of .999", found.copy_share)]
+        for what, (share, low, high) in (*figures, *(() if found.is_few else [(hub, found.largest_share)])):
             if found.is_exact:
                 rows.append((what, f"{share:.1%}", exact))
             else:
                 rows.append((what, f"{share:.1%} [{low:.1%}, {high:.1%}]", INTERVAL))
+        if found.is_few:
+            rows.append((hub, f"told from {FEWEST_ROWS:,} rows on", ""))
         if found.skewness is not None:
             rows.append(("skewness of neighbour counts", f"{found.skewness:.1f}", of.get("hubness_skewness", exact)))
+    if (copies := alone.copies) is not None and (results := copies.results) is not None:
+        rows.append(
+            (
+                "different texts among ten results",
+                f"{results.different:.1f}",
+                f"asked with {count(results.queries, 'text')}",
+            )
+        )
+        rows.append((f"results that hold {results.wanted:,} different texts", f"{results.enough:,}", "95 % of these"))
+    if 0 < profile.usable.sum() < FEWEST:
+        rows.append(("two models or two lengths in one index", f"told from {FEWEST:,} rows on", ""))
+    if profile.dimensions and alone.independent < FEWEST_DIFFERENT:
+        rows.append(("collapse", f"told from {FEWEST_DIFFERENT:,} different rows on", ""))
     return Table((Column("of"), Column("value", is_prose=True), Column("from")), [row for row in rows if row[1]])
 
 

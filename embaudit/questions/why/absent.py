@@ -50,9 +50,14 @@ class OtherPlaces:
     asked: ReadOptions
 
     def numbers(self, wanted: Collection[str]) -> dict[str, int]:
-        """Of ids in a file of texts that belongs to the rows one by one, the row of each; from 0."""
+        """Of ids in a file of texts that belongs to the rows one by one, the row of each; from 0.
+
+        The numbers that the index has for its rows are known, too, where the file's ids took their place.
+        """
         file = self.asked.texts
-        return {} if file is None else _numbers(file, wanted)
+        if file is None:
+            return {}
+        return {**{one: int(one) for one in wanted if one.isdecimal()}, **_numbers(file, wanted)}
 
     def parts_with(self, wanted: Collection[str]) -> dict[str, FoundElsewhere]:
         """By what was looked for, the other part of the place that has a row of this id."""

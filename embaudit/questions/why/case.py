@@ -9,6 +9,9 @@ from embaudit.questions.why.absent import FoundElsewhere
 from embaudit.questions.why.gathered import ExpectedRow
 from embaudit.questions.why.pieces import ReadOfText, TextPiece
 
+# Behind the numbers of every row's vector, where queries have fewer.
+OTHER_QUERIES = "those of this function's queries of"
+
 
 @dataclass(frozen=True)
 class OfAnotherType:

@@ -20,7 +20,7 @@ from math import sqrt
 
 from embaudit.questions.search.metric import NAMES
 from embaudit.questions.why.behind import behind
-from embaudit.questions.why.case import Case
+from embaudit.questions.why.case import OTHER_QUERIES, Case
 from embaudit.questions.why.verdict import Diagnosis, ShownResults, nth
 from embaudit.stores.store import Metric
 from embaudit.words.sentences import first_of
@@ -44,9 +44,12 @@ def where_lost(case: Case, cut_off: ShownResults, metric: Metric, declared: Metr
             "filter", "The row is there, and the filter leaves it out.", "Give the row that value, or ask without."
         )
     if case.vector:
-        return Diagnosis(
-            "vector", f"Its vector is {case.vector}: no search can find it.", "Encode this row again.", case.vector
+        mend = (
+            "Ask with the function that built the index, or encode all of its rows again."
+            if OTHER_QUERIES in case.vector
+            else "Encode this row again."
         )
+        return Diagnosis("vector", f"Its vector is {case.vector}: no search can find it.", mend, case.vector)
     if not case.query_has_vector:
         return Diagnosis("not told", "The function gives no vector for this query.", "Ask it in other words.")
     given = case.rank if case.answer is None or case.answer.failed else case.answer.rank

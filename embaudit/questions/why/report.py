@@ -17,6 +17,7 @@ from embaudit.questions.answer import AnswerFigure
 from embaudit.questions.report import HOW_IT_IS_ASKED, HOW_IT_IS_READ, Report
 from embaudit.questions.vectors.embedded import WHAT_WAS_EMBEDDED, say_so
 from embaudit.questions.vectors.roles import PLURAL
+from embaudit.questions.vectors.text_copies import copy_findings, text_copies
 from embaudit.questions.why.absent import OtherPlaces, in_fields
 from embaudit.questions.why.another import with_another
 from embaudit.questions.why.case import Case, StoreAnswer
@@ -269,6 +270,7 @@ def _findings(store: Store, walked: SearchTraces, failed: str) -> list[Finding]:
                 value=built.own,
             )
         )
+    found += copy_findings(text_copies(walked.gathered.profile))
     found += [HOW_IT_IS_READ.finding("look", note) for note in store.notes]
     return found
 

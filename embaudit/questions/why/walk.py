@@ -16,7 +16,7 @@ from embaudit.questions.why.above import AboveAmong, RowAbove, kinds_of, near_am
 from embaudit.questions.why.absent import NEAR_IDS, near_ids
 from embaudit.questions.why.asked import answers, as_rows_have_it
 from embaudit.questions.why.built import IndexOrigin, how_built
-from embaudit.questions.why.case import Case, StoreAnswer
+from embaudit.questions.why.case import OTHER_QUERIES, Case, StoreAnswer
 from embaudit.questions.why.gathered import ExpectedRow, StoreScan, gather
 from embaudit.questions.why.other_ways import OtherMeans, has_vector, with_other_ways
 from embaudit.questions.why.ranked import FIRST, RankedQueries, ranked
@@ -179,7 +179,7 @@ def _can_be_ranked(gathered: StoreScan) -> bool:
 def _longer(queries: np.ndarray, gathered: StoreScan) -> str:
     """What is wrong with rows that have more numbers than the function's queries; empty if they have not."""
     D, own = gathered.profile.dimension, queries.shape[1]
-    return f"of {D:,} numbers, those of this function's queries of {own:,}" if own < D else ""
+    return f"of {D:,} numbers, {OTHER_QUERIES} {own:,}" if own < D else ""
 
 
 def _cut(vectors: np.ndarray, gathered: StoreScan) -> np.ndarray | None:
