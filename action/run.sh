@@ -3,10 +3,10 @@
 set -uo pipefail
 
 case "${EMBAUDIT_COMMAND:-}" in
-	check | parity) form=(--markdown) ;;
+	check | parity | vectors | verify | search | why | switch) form=(--markdown) ;;
 	gate) form=() ;;
 	*)
-		echo "embaudit's action runs check, parity or gate, not '${EMBAUDIT_COMMAND:-}'." >&2
+		echo "embaudit's action runs a question (check, parity, vectors, verify, search, why, switch) or gate, not '${EMBAUDIT_COMMAND:-}'." >&2
 		exit 2
 		;;
 esac

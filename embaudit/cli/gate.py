@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from embaudit.cli.options import warehouse_option, warehouse_path
+from embaudit.cli.printed import CI, write_for_ci
 from embaudit.pages.general import gate_section, headline
 from embaudit.pages.terminal import console, print_part, print_section
 from embaudit.system.address import Warehouse
@@ -28,13 +29,25 @@ from embaudit.words.errors import EXIT_TRIPPED
 )
 @warehouse_option
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict as JSON.")
-def gate(audit: str, policy: Path, baseline: str | None, warehouse: Warehouse | None, as_json: bool) -> None:
+def gate(
+    audit: str,
+    policy: Path,
+    baseline: str | None,
+    warehouse: Warehouse | None,
+    as_json: bool,
+    junit: Path | None,
+    sarif: Path | None,
+) -> None:
     """Check AUDIT against a policy: a checkpoint's newest result of each measure and question, by its name; or one
     audit, by its id, first digits, or latest. Nothing is stored.
 
     Exit code 0 if it passes; 1 and a table of the rules that tripped if not.
     """
     verdict = run_gate(warehouse_path(warehouse), audit, load_policy(policy), baseline)
+    if junit is not None or sarif is not None:
+        from embaudit.pages.ci import checked_of_gate
+
+        write_for_ci("gate", verdict.source, list(checked_of_gate(verdict)), junit, sarif)
     if as_json:
         said = {"outcome": verdict.outcome, "tripped": len(verdict.tripped), **verdict.model_dump(mode="json")}
         click.echo(json.dumps(said, indent=1, ensure_ascii=False))
@@ -44,3 +57,6 @@ def gate(audit: str, policy: Path, baseline: str | None, warehouse: Warehouse | 
         print_part(headline(verdict), out)
     if verdict.outcome == "tripped":
         sys.exit(EXIT_TRIPPED)
+
+
+gate.params.extend(CI)

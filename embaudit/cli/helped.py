@@ -19,7 +19,7 @@ HEADINGS = {
         *("document-prompt", "query-field", "document-field"),
     ),
     ROWS: ("vector", "text", "id", "texts", "from", "numbers", "where", "table"),
-    "Output": ("out", "json", "markdown", "card", "keep", "format", "full", "logs", "help"),
+    "Output": ("out", "json", "markdown", "card", "keep", "junit", "sarif", "format", "full", "logs", "help"),
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    from embaudit.pages.ci import Checked
     from embaudit.questions.report import Report
 
 
@@ -20,10 +22,20 @@ class OutputOptions:
     out: Path | None
     as_json: bool
     as_markdown: bool
+    junit: Path | None = None
+    sarif: Path | None = None
 
-    def show(self, report: Report) -> int:
-        """Print a report, and write its page if a file was named; the code that the command ends with."""
+    def show(self, report: Report, asks: str = "", subject: str = "") -> int:
+        """Print a report, and write its page if a file was named; the code that the command ends with.
+
+        Args:
+            asks, subject: the question and what it was asked of, for CI.
+        """
         page = report.page()
+        if self.junit is not None or self.sarif is not None:
+            from embaudit.pages.ci import checked_of
+
+            write_for_ci(asks, subject, list(checked_of(report)), self.junit, self.sarif, report.seconds)
         if self.out is not None:
             from embaudit.pages.html import render
             from embaudit.pages.write import write_file
@@ -42,10 +54,36 @@ class OutputOptions:
         return report.exit_code
 
 
+def write_for_ci(
+    asks: str, subject: str, checked: Sequence[Checked], junit: Path | None, sarif: Path | None, seconds: float = 0.0
+) -> None:
+    """Write the files that other people's CI reads."""
+    from embaudit.pages import ci
+    from embaudit.pages.write import write_file
+
+    if junit is not None:
+        write_file(ci.junit(asks, subject, checked, seconds), junit)
+    if sarif is not None:
+        write_file(ci.sarif(asks, subject, checked), sarif)
+
+
+CI = (
+    click.Option(
+        ["--junit"],
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="Also write JUnit's XML: a case for each rule and golden query.",
+    ),
+    click.Option(
+        ["--sarif"],
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="Also write SARIF: a result for each problem, and what to look at.",
+    ),
+)
 OUTPUT = (
     click.Option(["--out"], type=click.Path(dir_okay=False, path_type=Path), help="Also write it as an HTML page."),
     click.Option(["--json", "as_json"], is_flag=True, help="Print the result as JSON."),
     click.Option(
         ["--markdown", "as_markdown"], is_flag=True, help="Print it as Markdown, for a pull request or model card."
     ),
+    *CI,
 )

@@ -74,7 +74,14 @@ def question_command(
 
 def reporting_command(question: type[Question]) -> click.Command:
     """The command of a question whose answer is a report, which is printed."""
-    return question_command(question, *OUTPUT, finish=lambda made, report, **form: OutputOptions(**form).show(report))
+    return question_command(question, *OUTPUT, finish=show_report)
+
+
+def show_report(question: Question, report: Report, **form: Any) -> int:
+    """Print a report as its command was told; its exit code."""
+    from embaudit.questions.answered import subjects_of
+
+    return OutputOptions(**form).show(report, question.asks, subjects_of(question)[0])
 
 
 def _kept(question: Question, progress: Progress) -> Report:

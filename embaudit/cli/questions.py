@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from embaudit.cli.printed import OUTPUT, OutputOptions
-from embaudit.cli.question import question_command, reporting_command
+from embaudit.cli.printed import OUTPUT
+from embaudit.cli.question import question_command, reporting_command, show_report
 from embaudit.cli.shown import visible
 from embaudit.questions.check.question import CheckQuestion
 from embaudit.questions.parity.question import ParityQuestion
@@ -31,7 +31,7 @@ PASSPORT = "passport.json"
 
 def _show_check(question: CheckQuestion, report: CheckReport, is_card: bool, **form: bool | Path | None) -> int:
     if not is_card:
-        return OutputOptions(**form).show(report)  # type: ignore[arg-type]
+        return show_report(question, report, **form)
     from datetime import UTC, datetime
 
     from embaudit.pages.card import card_of

@@ -70,7 +70,7 @@ def said_of_another(passport: ActivePassport, entry: IndexEntry, problems: Seque
     function = masked(entry.function)
     parts = [
         f"{function} is no longer the function of its passport {passport.path}: {passport.otherwise}",
-        "No row was held against it; the next night goes on from what was kept.",
+        "No row was compared with it; the next night goes on from what was kept.",
         *_still(problems),
         f"See how it differs: embaudit verify {quote(str(passport.path))} {quote(function)}",
     ]

@@ -107,7 +107,7 @@ def _held_to_passport(endpoint: EmbeddingFunction, path: Path) -> dict[str, Any]
     made = make_passport(endpoint)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_passport(made, path)
-    line = f"Its passport was made: {len(made.canaries)} texts, which it is held against from the next time on."
+    line = f"Its passport was made: {len(made.canaries)} texts, which it is compared with from the next time on."
     return {
         "verdict": FIRST_SEEN,
         "line": line,

@@ -57,7 +57,7 @@ def test_the_step_keeps_the_exit_code_and_writes_the_summary(tmp_path: Path) -> 
     ("command", "arguments", "said"),
     mostly_slow(
         [
-            ("audit", "./model", "runs check, parity or gate, not 'audit'"),
+            ("audit", "./model", "or gate, not 'audit'"),
             ("check", "'./model", "a quote is open"),
             ("gate", "latest --policy $(touch run) --policy `touch run`", ""),
             ("check", "./none", "none"),

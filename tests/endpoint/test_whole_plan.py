@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks.serving.server import Served, serving
-from embaudit.cli import waiting as lines
+from embaudit.cli import waiting as waits
 from embaudit.embedders import waiting
 from embaudit.embedders.endpoint.recognise import open_endpoint
 from embaudit.embedders.kept import VectorCache
@@ -70,8 +70,8 @@ def test_how_long_is_said_once_and_again_if_it_was_wrong(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     now = [0.0]
-    monkeypatch.setattr(lines.time, "monotonic", lambda: now[0])
-    told = lines.time_left()
+    monkeypatch.setattr(waits.time, "monotonic", lambda: now[0])
+    told = waits.time_left()
     for done in range(1, 31):
         now[0] += 10.0
         told("requests to a slow one", done, 60, 10.0 * (60 - done) * (1 if done < 20 else 3))

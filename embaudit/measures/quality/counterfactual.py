@@ -181,7 +181,7 @@ def _none_wins(tested: Sequence[Tested]) -> Finding:
     if not powers or min(powers.values()) > POWERLESS:
         return RULE.finding(
             "not measured",
-            "Whether another pooling, similarity, case, prompt or limit would do better could not be told: with so few "
+            "Cannot tell whether another pooling, similarity, case, prompt or limit would do better: with so few "
             f"pairs and queries, {f'only a difference of {within}' if within else 'no difference'} would be found.",
             advice=MORE,
         )

@@ -130,7 +130,7 @@ def limit_findings(function: EmbeddingFunction, documents: Sequence[str] = ()) -
     """What is read of long documents, and how many are longer; and of long queries, if it is less."""
     cut = find_cut(function, "document")
     if cut is None:
-        sentence = f"Where long texts are cut could not be told: the last words of {SHORTEST} do not move a vector."
+        sentence = f"Cannot tell where long texts are cut: the last words of {SHORTEST} do not move a vector."
         advice = "Look first at what else is said: does a text decide on its vector?"
         return [TAIL.finding("not measured", sentence, advice=advice)]
     return [_of_documents(cut, documents), *_of_queries(function, cut)]

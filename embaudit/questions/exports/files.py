@@ -119,7 +119,7 @@ def _not_held(checkpoint: Checkpoint, exports: list[ExportedFile], *, runs: bool
     names = [f"{export.name} ({export.format})" for export in exports]
     return NOT_HELD.finding(
         "not measured",
-        f"Beside the weights {'lies' if len(names) == 1 else 'lie'} {_shown(names)}: not held against them.",
+        f"Beside the weights {'lies' if len(names) == 1 else 'lie'} {_shown(names)}: not compared with them.",
         OLDER,
         " ".join(_how_to_measure(exports, reference)) if runs else f"Check it whole: embaudit check {reference}",
         float(len(names)),
@@ -146,7 +146,7 @@ def _on_the_hub(checkpoint: Checkpoint, exports: list[ExportedFile]) -> list[Fin
         NOT_HELD.finding(
             "not measured",
             f"On the hub beside the weights {'lies' if len(names) == 1 else 'lie'} {_shown(names)}, which "
-            f"{'is' if len(names) == 1 else 'are'} not downloaded with a checkpoint: not held against the weights.",
+            f"{'is' if len(names) == 1 else 'are'} not downloaded with a checkpoint: not compared with the weights.",
             OLDER,
             f"hf download {ref.name} --revision {revision} --local-dir {target} && embaudit check ./{target}",
             float(len(names)),

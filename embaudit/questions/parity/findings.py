@@ -254,7 +254,7 @@ def finding_of_asking(asked: BatchingCheck) -> Finding:
     if np.isnan(difference.worst):
         return ASKED.finding(
             "not measured",
-            f"Whether a text asked {asked.how} gets the vector that it gets alone could not be told: none has a vector "
+            f"Cannot tell whether a text asked {asked.how} gets the vector that it gets alone: none has a vector "
             "that can be compared.",
             advice="Look first at what is said of texts that are asked alone.",
             how=how,

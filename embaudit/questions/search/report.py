@@ -109,7 +109,7 @@ class SearchReport(Report):
             case _:
                 reason = next((one.sentence for one in self.by_level() if one.level == "not measured"), "")
                 because = f": {within(reason)}" if reason else "."
-                return f"It could not be told whether its search finds what the store holds{because}"
+                return f"Cannot tell whether its search finds what the store holds{because}"
 
     def page(self) -> Page:
         return search_page(self)

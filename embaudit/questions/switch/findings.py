@@ -135,7 +135,7 @@ def query_findings(searches: Sequence[SearchOutcome]) -> Iterator[Finding]:
         if one.overlap.low is None:
             yield OVERLAP.finding(
                 "not measured",
-                f"What changes for queries could not be told: for {one.name}, {with_interval(one.overlap)} of the "
+                f"Cannot tell what changes for queries: for {one.name}, {with_interval(one.overlap)} of the "
                 f"first ten stay{known}, and ten unrelated queries are needed for an interval.",
                 advice="Give more queries (100).",
                 value=one.overlap.value,
@@ -163,7 +163,7 @@ def cut_off_finding(cut_offs: Sequence[CutOffTransfer]) -> Finding:
         first = cut_offs[0]
         return CUT_OFF.finding(
             "not measured",
-            f"What a cut-off of {shown(first.old)} becomes could not be told from {first.name}: too few unrelated or "
+            f"Cannot tell what a cut-off of {shown(first.old)} becomes from {first.name}: too few unrelated or "
             "matching pairs are above it, or below.",
             advice="Give more scored pairs (1,000), or the cut-off that is in use (--threshold).",
         )
@@ -228,7 +228,7 @@ def quality_finding(changes: Sequence[ScoreChange]) -> Finding:
         )
     return PAIRED_QUALITY.finding(
         "look",
-        f"Whether NEW is better could not be told: {said}.",
+        f"Cannot tell whether NEW is better: {said}.",
         "Nothing shows that the switch is worth it.",
         "Judge more queries or pairs.",
     )
@@ -249,7 +249,7 @@ def bridge_findings(searches: Sequence[SearchOutcome], holds: float) -> Iterator
         if way.kept.value is None or old.kept.value is None:
             yield BRIDGE.finding(
                 "not measured",
-                f"What a bridge would keep could not be told on {one.name}: NEW finds nothing that is relevant.",
+                f"Cannot tell what a bridge would keep on {one.name}: NEW finds nothing that is relevant.",
                 advice="Look at what is judged to be relevant: are these the documents of the index?",
             )
             continue

@@ -74,13 +74,13 @@ def judge(
         few = "too few texts to fit a bridge on some and try it on others"
         if searches and (queries := min(one.queries for one in searches)) < MIN_UNITS:
             few = f"too few queries for an interval ({queries})"
-        return Judged("could not be told", f"Could not be told: {few}{besides}.")
+        return Judged("could not be told", f"Cannot tell: {few}{besides}.")
     failing = _least([one for one in kept if one[1].high is not None and one[1].high < holds])
     if failing is not None:
         return Judged("rebuild", f"Rebuild: a bridge would hold only {_kept(failing)}{besides}.")
     least = _least(kept)
     if least is None:
-        return Judged("could not be told", f"Could not be told: NEW finds no relevant document{besides}.")
+        return Judged("could not be told", f"Cannot tell: NEW finds no relevant document{besides}.")
     if all(_is_above(one, holds) for _, one in kept):
         alone = ""
         if mixed is not None and _is_above(mixed[1], holds):
@@ -89,7 +89,7 @@ def judge(
             alone = " without a map, NEW's queries as they are"
         return Judged("bridge holds", f"Bridge holds {_kept(least)}{alone}{besides}.")
     said = f"a bridge holds {_kept(least)}{_too_few(least, holds)}"
-    return Judged("could not be told", f"Could not be told: {said}{besides}.")
+    return Judged("could not be told", f"Cannot tell: {said}{besides}.")
 
 
 def _is_above(found: Estimate, limit: float) -> bool:
@@ -125,6 +125,6 @@ def _besides(same: SameText | None, cut_offs: Sequence[CutOffTransfer], dimensio
         said = f"; median cosine {shown(same.median.value or 0.0)}"
     told = [one for one in cut_offs if one.is_told(one.new)]
     if not told:
-        return f"{said}; what a cut-off becomes could not be told"
+        return f"{said}; cannot tell what a cut-off becomes"
     first = told[0]
     return f"{said}; a cut-off of {shown(first.old)} becomes {with_interval(first.new)}"

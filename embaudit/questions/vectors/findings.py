@@ -54,8 +54,8 @@ COLLAPSE = Rule(
     look=0.8,
     problem=0.95,
     problem_if=f"from {{problem}}, or fewer than {number(FEW_DIRECTIONS)} directions",
-    reason=f"then all are nearly one vector; well-known models reach .85. Below {FEWEST_ROWS} rows only from {{problem}}, "
-    f"and not below {FEWEST_DIFFERENT} different texts: a few about one thing are near each other",
+    reason=f"then all are nearly one vector; well-known models reach .85. Below {FEWEST_ROWS} rows only from "
+    f"{{problem}}, and not below {FEWEST_DIFFERENT} different texts: a few about one thing are near each other",
 )
 CONSTANT = Rule(
     "constant_dimensions",

@@ -113,7 +113,7 @@ class StoredReport(Report):
                 cause = next(finding for finding in self.findings if finding.name == NOTHING.name)
                 return f"Nothing could be told: {within(cause.sentence)}"
             case "could not be told":
-                return f"It could not be told whether {self.checkpoint} built the index{more}."
+                return f"Cannot tell whether {self.checkpoint} built this index{more}."
             case _:
                 cause = next(finding for finding in self.by_level() if finding.level == "problem")
                 kind = "checkpoint" if self.against is None else self.against.kind

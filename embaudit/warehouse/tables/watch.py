@@ -88,7 +88,7 @@ class ServedRow(Row, table="served", key=("look_key",), scope="content"):
     checkpoint: str = column("What it should serve, as watched: a checkpoint, or its passport of an earlier look.")
     checkpoint_id: str | None = column("Id of that content; null: it was not compared.")
     verdict: Literal["the same function", "another function", "could not be compared", "first seen"] = column(
-        "Outcome; first seen: a passport was made, which it is held against from the next time on."
+        "Outcome; first seen: a passport was made, which it is compared with from the next time on."
     )
     line: str = column("The verdict in a sentence.")
     differs: Json = column("How the checkpoint would have to be used to give its vectors.")

@@ -1,0 +1,105 @@
+"""Results for other people's CI: JUnit's XML, a case a rule or golden query, and SARIF, which code hosts show."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from importlib.metadata import version
+from xml.etree import ElementTree
+
+from embaudit.declared.finding import Finding, Level
+from embaudit.questions.report import Report
+from embaudit.warehouse.gate.verdict import GateVerdict
+
+# SARIF's levels; what was not measured is a note that the run says nothing of it.
+SARIF_LEVELS: dict[Level, str] = {"problem": "error", "look": "warning", "not measured": "note", "ok": "none"}
+SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+
+
+@dataclass(frozen=True)
+class Checked:
+    """One thing that was checked: a rule of a report or policy, or a golden query.
+
+    Attributes:
+        name: of the rule, or the query.
+        said: what was found.
+        more: what it means, and what to do.
+    """
+
+    name: str
+    level: Level
+    said: str
+    more: str = ""
+
+
+def checked_of(report: Report) -> Iterator[Checked]:
+    """Of a report: its verdict, then its findings; of walked searches, each query too."""
+    yield Checked("verdict", report.level, report.line)
+    for finding in report.by_level():
+        yield Checked(finding.name or "finding", finding.level, finding.sentence, _more(finding))
+    for case in report.case_rows():
+        level: Level = {"found": "ok", "not told": "not measured"}.get(case["lost"], "problem")  # type: ignore[assignment]
+        yield Checked(f"{case['query']} → {case['expected']}", level, case["sentence"], case["mend"])
+
+
+def checked_of_gate(verdict: GateVerdict) -> Iterator[Checked]:
+    """Of a policy: each rule and figure."""
+    for finding in verdict.findings:
+        level: Level = "problem" if finding.trips else "ok" if finding.outcome == "passed" else "not measured"
+        name = ", ".join(filter(None, (finding.rule, finding.item, finding.measure)))
+        yield Checked(name, level, f"{finding.outcome}: {finding.observed}".rstrip(": "), finding.reason)
+
+
+def junit(name: str, subject: str, checked: Iterable[Checked], seconds: float = 0.0) -> str:
+    """A suite with a case each; problems fail, and what was not measured is skipped."""
+    cases = list(checked)
+    counts = {
+        "tests": len(cases),
+        "failures": sum(one.level == "problem" for one in cases),
+        "skipped": sum(one.level == "not measured" for one in cases),
+    }
+    named = {"name": f"embaudit {name} {subject}", "time": f"{seconds:.1f}"}
+    suite = ElementTree.Element("testsuite", named | {key: str(count) for key, count in counts.items()})
+    for one in cases:
+        case = ElementTree.SubElement(suite, "testcase", classname=f"embaudit.{name}", name=_plain(one.name))
+        if one.level == "problem":
+            ElementTree.SubElement(case, "failure", message=_plain(one.said)).text = _plain(one.more)
+        elif one.level == "not measured":
+            ElementTree.SubElement(case, "skipped", message=_plain(one.said))
+        else:
+            ElementTree.SubElement(case, "system-out").text = _plain(f"{one.said} {one.more}".strip())
+    suites = ElementTree.Element("testsuites")
+    suites.append(suite)
+    ElementTree.indent(suites)
+    return ElementTree.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def sarif(name: str, subject: str, checked: Iterable[Checked]) -> str:
+    """A run with a result for each problem, look, and what was not measured."""
+    found = [one for one in checked if one.level != "ok"]
+    rules = [{"id": rule} for rule in dict.fromkeys(one.name for one in found)]
+    results = [
+        {
+            "ruleId": one.name,
+            "level": SARIF_LEVELS[one.level],
+            "message": {"text": f"{one.said} {one.more}".strip()},
+            "locations": [{"physicalLocation": {"artifactLocation": {"uri": subject}}}],
+        }
+        for one in found
+    ]
+    driver = {"name": f"embaudit {name}", "version": version("embaudit"), "rules": rules}
+    return json.dumps(
+        {"$schema": SCHEMA, "version": "2.1.0", "runs": [{"tool": {"driver": driver}, "results": results}]},
+        ensure_ascii=False,
+        indent=1,
+    )
+
+
+def _more(finding: Finding) -> str:
+    return " ".join(filter(None, (finding.meaning, finding.advice)))
+
+
+def _plain(text: str) -> str:
+    """Without characters that XML cannot hold."""
+    return "".join(one for one in text if one in "\t\n\r" or (ord(one) >= 0x20 and not 0xD800 <= ord(one) < 0xE000))
