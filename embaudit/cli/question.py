@@ -85,6 +85,10 @@ def show_report(question: Question, report: Report, **form: Any) -> int:
 
 
 def _kept(question: Question, progress: Progress) -> Report:
+    from embaudit_flows.server.settings import set_defaults
+
+    # Before Prefect is imported, which otherwise prints what other libraries log.
+    set_defaults(show_logs=False)
     from embaudit.api.keep import answer_and_keep
 
     report, answer_id = answer_and_keep(question, progress)

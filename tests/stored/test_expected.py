@@ -63,7 +63,8 @@ def test_rows_that_never_came_are_named(name: str, write: Any, index: Any, tmp_p
     write(tmp_path / name, TEXTS)
     report = embaudit.vectors(place, expected=tmp_path / name)
     told = found(report)
-    assert report.exit_code == 1
+    assert (report.exit_code, report.verdict) == (1, "not whole")
+    assert report.line.startswith("The index is not whole: 5 of 40 that")
     assert told["absent_rows"][0] == "problem"
     assert "5 of 40 that" in told["absent_rows"][1]
     assert "'doc-35', 'doc-36', 'doc-37' and 2 more" in told["absent_rows"][1]

@@ -38,7 +38,9 @@ from embaudit.stores.store import Store
 from embaudit.words.errors import EXIT_INTERRUPTED
 from embaudit.words.sentences import within
 
-Verdict = Literal["wholly its own", "not wholly its own", "sound", "not sound", "could not be told"]
+# Rules of what an index lacks (``expected.py``): its vectors may be all right.
+INCOMPLETE = ("absent_rows", "changed_texts", "fewest_rows")
+Verdict = Literal["wholly its own", "not wholly its own", "sound", "not sound", "not whole", "could not be told"]
 SAMPLED = 1_000
 # The rule of the finding that there is nothing to look at.
 NOTHING = Rule(
@@ -69,6 +71,7 @@ class StoredReport(Report):
         "sound": "ok",
         "not wholly its own": "problem",
         "not sound": "problem",
+        "not whole": "problem",
         "could not be told": "not measured",
     }
 
@@ -84,7 +87,10 @@ class StoredReport(Report):
 
     @property
     def verdict(self) -> Verdict:
-        is_wrong = any(finding.level == "problem" for finding in self.findings)
+        problems = [finding.name for finding in self.findings if finding.level == "problem"]
+        is_wrong = bool(problems)
+        if is_wrong and problems[0] in INCOMPLETE:
+            return "not whole"
         if self.checkpoint:
             if is_wrong:
                 return "not wholly its own"
@@ -118,6 +124,7 @@ class StoredReport(Report):
                 cause = next(finding for finding in self.by_level() if finding.level == "problem")
                 kind = "checkpoint" if self.against is None else self.against.kind
                 start = f"The index is not wholly the {kind}'s" if self.checkpoint else "The vectors are not sound"
+                start = "The index is not whole" if self.verdict == "not whole" else start
                 return f"{start}: {within(cause.sentence)}"
 
     @property
