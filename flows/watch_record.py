@@ -174,9 +174,7 @@ class WatchRecord:
                 one.model_copy(update={"is_accepted": ("endpoint", one.endpoint) in accepted}) for one in self._served
             ],
             indexes=self._indexes,
-            answers=[
-                one.model_copy(update={"is_accepted": ("answer", one.subject) in accepted}) for one in self._answers
-            ],
+            answers=[one.model_copy(update={"is_accepted": ("answer", one.item) in accepted}) for one in self._answers],
         )
 
     def _show(self, outcome: WatchOutcome) -> None:

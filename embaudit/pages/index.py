@@ -98,7 +98,9 @@ FACTS = {
         "SELECT looked.*, count(item.item) FILTER (item.accepted IS NULL) AS open_items, "
         "count(item.accepted) AS accepted "
         "FROM looked LEFT JOIN found_item AS item ON item.what = looked.what AND item.against = looked.name "
-        "GROUP BY ALL ORDER BY open_items = 0, looked.what, looked.name"
+        # Several questions may be asked of one index.
+        "AND (looked.what <> 'answer' OR item.item = looked.verdict) "
+        "GROUP BY ALL ORDER BY open_items = 0, looked.what, looked.name, looked.verdict"
     ),
     "checks": (
         "SELECT audit_id, table_name, expectation, column_name, severity, sum(unexpected_count)::BIGINT AS rows "
@@ -164,7 +166,7 @@ def index_page(facts: IndexFacts) -> Page:
     ends = Counter(row["status"] for row in audits)
     sections = [
         Section("Checkpoints", list(_checkpoints(facts))),
-        Section("Indexes, endpoints and checkpoints that a watch looks at", list(_watched(facts))),
+        Section("What is watched and asked", list(_watched(facts))),
         Section("Open findings", list(_open(facts))),
         Section("What got worse", list(_worse(facts))),
         Section("Over time", list(_over_time(facts))),
@@ -189,9 +191,9 @@ def _headlines(facts: IndexFacts) -> Iterator[Finding]:
     """Which checkpoints have problems, or that none has; and what was not measured in all of them."""
     checkpoints, watched = facts.rows["checkpoints"], facts.rows["watched"]
     if red := [f"{row['name']} ({row['verdict']})" for row in watched if row["open_items"]]:
-        yield Finding("problem", f"Open at night: {_some(red)}.", advice="embaudit query open-items")
+        yield Finding("problem", f"Open: {_some(red)}.", advice="embaudit query open-items")
     elif watched:
-        yield Finding("ok", "Nothing is open in the indexes and endpoints that a watch looks at.")
+        yield Finding("ok", "Nothing is open in what is watched and asked.")
     if not checkpoints:
         if not watched:
             yield Finding("not measured", "This warehouse has no published audits.", advice="embaudit audit CHECKPOINT")

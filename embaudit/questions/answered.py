@@ -114,8 +114,8 @@ def _named(question: Question) -> Iterator[tuple[str, Option, Any]]:
 
 def subjects_of(question: Question) -> tuple[str, str]:
     """What a question was asked of, and the function that it was compared with or asked through."""
-    names = [_shown(value) for name, _, value in _named(question) if name in type(question).arguments()]
-    names += [_shown(getattr(question, "other"))] if "other" in type(question).model_fields else []  # noqa: B009
+    given = {name: value for name, _, value in _named(question)}
+    names = [_shown(given[name]) for name in type(question).arguments() if name in given]
     names = list(dict.fromkeys(names))
     return names[0], names[1] if len(names) > 1 else ""
 

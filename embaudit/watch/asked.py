@@ -55,6 +55,11 @@ class AnsweredNow(BaseModel):
     is_accepted: bool = False
 
     @property
+    def item(self) -> str:
+        """As ``found_item`` has it, if it is a problem."""
+        return f"{self.subject} {self.asks}: {self.verdict}"
+
+    @property
     def problems(self) -> Iterator[Problem]:
         """What is wrong, if anything is."""
         changed = f" It was: {self.before}." if self.before not in (None, self.verdict) else ""

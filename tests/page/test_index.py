@@ -69,7 +69,11 @@ def test_each_checkpoint_stands_there_once_the_worst_first(warehouse: Path, tmp_
     assert [row["gate"] for row in records] == ["tripped", None, None]
     assert dict(page.identity)["audits"] == "4 published, 1 failed"
     assert [(finding.level, finding.sentence) for finding in page.findings] == [
-        ("problem", "Open at night: http://search (another function), /indexes/one (not wholly its own)."),
+        (
+            "problem",
+            "Open: /indexes/one (search: does not find what it holds), /indexes/one (why: lost), http://search "
+            "(another function), /indexes/one (not wholly its own).",
+        ),
         ("problem", "Problems in 1 of 3 checkpoints: owner/bad."),
         ("look", f"Something to look at in 1 of 3 checkpoints: {STRANGE}."),
         ("problem", "The gate tripped for 1 checkpoint: owner/bad."),
@@ -83,12 +87,17 @@ def test_each_checkpoint_stands_there_once_the_worst_first(warehouse: Path, tmp_
 
 def test_what_a_watch_looks_at_stands_there_what_is_open_first(warehouse: Path, tmp_path: Path) -> None:
     (table,) = [
-        section.parts[0] for section in index_of(warehouse, tmp_path).sections if section.title.startswith("Indexes, ")
+        section.parts[0]
+        for section in index_of(warehouse, tmp_path).sections
+        if section.title.startswith("What is watched")
     ]
     assert isinstance(table, Table)
     assert [(row["what"], row["state"], row["verdict"]) for row in table.records()] == [
+        ("/indexes/one", "open", "search: does not find what it holds"),
+        ("/indexes/one", "open", "why: lost"),
         ("http://search", "open", "another function"),
         ("/indexes/one", "open", "not wholly its own"),
+        ("/indexes/one", "fine", "verify: the same function"),
         ("http://away", "no answer", "could not be compared"),
     ]
 

@@ -134,19 +134,24 @@ def not_found(night: Night) -> Callable[[], object]:
 
 
 def problem_found(night: Night) -> Callable[[], object]:
-    library = night.index()
-    night.entries = (
-        f'[[vectors]]\nstore = "{library.path}"\nfunction = "{library.function}"\nwith_explanation = false\n'
-    )
-    night.mend = lambda: library.write(named(0, 30))
-    return lambda: library.write(named(0, 10), revision=1)
+    model, path = night.put(night.folder / "model", 0), passport_of(night)
+    night.subject, night.entries = str(path), f'[[verify]]\npassport = "{path.name}"\nother = "model"\n'
+    night.mend = lambda: night.put(model, 0)
+    return lambda: night.put(model, 1)
+
+
+def passport_of(night: Night) -> Path:
+    """Of the model as it is now."""
+    path = night.folder / "right.passport.json"
+    options = LoadOptions(device="cpu", dtype="float32")
+    with open_function(str(night.folder / "model"), options) as function:
+        write_passport(make_passport(function), path)
+    return path
 
 
 def another_function(night: Night) -> Callable[[], object]:
-    path, model = night.folder / "right.passport.json", night.put(night.folder / "model", 0)
-    with open_function(str(model), LoadOptions(device="cpu", dtype="float32")) as function:
-        write_passport(make_passport(function), path)
-    night.library.function = path.name
+    model = night.put(night.folder / "model", 0)
+    night.library.function = passport_of(night).name
     night.index()
     night.accepts, night.mend = False, lambda: night.put(model, 0)
     return lambda: night.put(model, 1)
