@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from embaudit.pages.ci import Checked
+    from embaudit.pages.ci import CheckedRule
     from embaudit.questions.report import Report
 
 
@@ -55,7 +55,12 @@ class OutputOptions:
 
 
 def write_for_ci(
-    asks: str, subject: str, checked: Sequence[Checked], junit: Path | None, sarif: Path | None, seconds: float = 0.0
+    asks: str,
+    subject: str,
+    checked: Sequence[CheckedRule],
+    junit: Path | None,
+    sarif: Path | None,
+    seconds: float = 0.0,
 ) -> None:
     """Write the files that other people's CI reads."""
     from embaudit.pages import ci

@@ -18,7 +18,7 @@ SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedRule:
     """One thing that was checked: a rule of a report or policy, or a golden query.
 
     Attributes:
@@ -33,25 +33,25 @@ class Checked:
     more: str = ""
 
 
-def checked_of(report: Report) -> Iterator[Checked]:
+def checked_of(report: Report) -> Iterator[CheckedRule]:
     """Of a report: its verdict, then its findings; of walked searches, each query too."""
-    yield Checked("verdict", report.level, report.line)
+    yield CheckedRule("verdict", report.level, report.line)
     for finding in report.by_level():
-        yield Checked(finding.name or "finding", finding.level, finding.sentence, _more(finding))
+        yield CheckedRule(finding.name or "finding", finding.level, finding.sentence, _more(finding))
     for case in report.case_rows():
         level: Level = {"found": "ok", "not told": "not measured"}.get(case["lost"], "problem")  # type: ignore[assignment]
-        yield Checked(f"{case['query']} → {case['expected']}", level, case["sentence"], case["mend"])
+        yield CheckedRule(f"{case['query']} → {case['expected']}", level, case["sentence"], case["mend"])
 
 
-def checked_of_gate(verdict: GateVerdict) -> Iterator[Checked]:
+def checked_of_gate(verdict: GateVerdict) -> Iterator[CheckedRule]:
     """Of a policy: each rule and figure."""
     for finding in verdict.findings:
         level: Level = "problem" if finding.trips else "ok" if finding.outcome == "passed" else "not measured"
         name = ", ".join(filter(None, (finding.rule, finding.item, finding.measure)))
-        yield Checked(name, level, f"{finding.outcome}: {finding.observed}".rstrip(": "), finding.reason)
+        yield CheckedRule(name, level, f"{finding.outcome}: {finding.observed}".rstrip(": "), finding.reason)
 
 
-def junit(name: str, subject: str, checked: Iterable[Checked], seconds: float = 0.0) -> str:
+def junit(name: str, subject: str, checked: Iterable[CheckedRule], seconds: float = 0.0) -> str:
     """A suite with a case each; problems fail, and what was not measured is skipped."""
     cases = list(checked)
     counts = {
@@ -75,7 +75,7 @@ def junit(name: str, subject: str, checked: Iterable[Checked], seconds: float = 
     return ElementTree.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def sarif(name: str, subject: str, checked: Iterable[Checked]) -> str:
+def sarif(name: str, subject: str, checked: Iterable[CheckedRule]) -> str:
     """A run with a result for each problem, look, and what was not measured."""
     found = [one for one in checked if one.level != "ok"]
     rules = [{"id": rule} for rule in dict.fromkeys(one.name for one in found)]

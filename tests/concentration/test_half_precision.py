@@ -47,4 +47,4 @@ def test_nothing_that_blocks_publishing_fails_on_a_checkpoint_with_a_sink(sink_l
             assert rule.function(*(pd.Series(batch.values[name]) for name in rule.columns)).all()
     found = collector.finish(checkpoint.model)
     assert [layer.holds["contraction"] for layer in found.layers] == [1.0, 1.0]
-    assert found.pooled.means["normalised_spread"][0] == pytest.approx(0.49, abs=0.02)
+    assert found.pooled.means["normalised_spread"].value == pytest.approx(0.49, abs=0.02)

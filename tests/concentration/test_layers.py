@@ -212,6 +212,6 @@ def test_golden_figures_of_the_real_checkpoint(shared: Path, minilm: Checkpoint)
         stat = summarise_layer(layer, by_name)
         assert stat.texts == 100
         for golden_name, name in GOLDEN_NAMES.items():
-            assert stat.means[name][0] == pytest.approx(golden[golden_name][layer], rel=1e-3), (layer, name)
+            assert stat.means[name].value == pytest.approx(golden[golden_name][layer], rel=1e-3), (layer, name)
         assert stat.holds["contraction"] == 1.0
         assert set(stat.holds) == set(LAMBDAS)

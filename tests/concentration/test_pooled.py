@@ -44,10 +44,10 @@ def test_behind_a_final_norm_a_sink_token_no_longer_is_all_the_spread(llama: Che
     spread, of_means, cosine = by_definition(llama)
     assert found.pooled.has_final_norm
     assert found.pooled.texts == len(SENTENCES)
-    assert found.pooled.means["normalised_spread"][0] == pytest.approx(spread, rel=1e-5)
-    assert found.pooled.means["within_text_cosine"][0] == pytest.approx(cosine, rel=1e-5)
+    assert found.pooled.means["normalised_spread"].value == pytest.approx(spread, rel=1e-5)
+    assert found.pooled.means["within_text_cosine"].value == pytest.approx(cosine, rel=1e-5)
     assert found.pooled.normalised_spread_of_means == pytest.approx(of_means, rel=1e-5)
-    last = found.layers[-1].means["normalised_spread"][0]
+    last = found.layers[-1].means["normalised_spread"].value
     assert last is not None
     # One token of n far from all others: S(X)/‖μ(X)‖² is n − 1, whatever the others are like.
     assert last > 5

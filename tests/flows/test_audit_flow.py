@@ -70,6 +70,7 @@ def test_an_audit_fills_every_table(audited: Audited) -> None:
             "watch_run",
             "served",
             "index_check",
+            *("answer", "answer_finding", "answer_figure", "why_case"),
             "index_change",
             "regression",
             "pruning",

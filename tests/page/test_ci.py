@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 from commands import run_here
 
-from embaudit.pages.ci import Checked, junit, sarif
+from embaudit.pages.ci import CheckedRule, junit, sarif
 
 CHECKED = [
-    Checked("verdict", "problem", "Do not serve: two layers changed places.", "It was saved wrong."),
-    Checked("limits", "look", "The limits disagree.", "Set both."),
-    Checked("quality", "not measured", "There are no pairs."),
-    Checked("norm", "ok", "All vectors have length 1."),
-    Checked("a \x00 query → ünï", "problem", "It is absent <&>."),
+    CheckedRule("verdict", "problem", "Do not serve: two layers changed places.", "It was saved wrong."),
+    CheckedRule("limits", "look", "The limits disagree.", "Set both."),
+    CheckedRule("quality", "not measured", "There are no pairs."),
+    CheckedRule("norm", "ok", "All vectors have length 1."),
+    CheckedRule("a \x00 query → ünï", "problem", "It is absent <&>."),
 ]
 
 

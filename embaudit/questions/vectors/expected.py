@@ -52,7 +52,7 @@ FEWEST = Rule(
 
 
 @dataclass(frozen=True)
-class Expected:
+class ExpectedRows:
     """What an index should hold.
 
     Attributes:
@@ -112,7 +112,7 @@ class Completeness:
             )
 
 
-def read_expected(path: Path) -> Expected:
+def read_expected(path: Path) -> ExpectedRows:
     """The ids of a list, with texts where it has them; or the documents of a folder, by their names below it.
 
     Raises:
@@ -122,9 +122,9 @@ def read_expected(path: Path) -> Expected:
     try:
         if path.is_dir():
             names = {str(one.relative_to(path)): "" for one in sorted(path.rglob("*")) if _is_document(one, path)}
-            found = Expected(names, str(path), are_files=True)
+            found = ExpectedRows(names, str(path), are_files=True)
         else:
-            found = Expected(dict(_of_file(path)), str(path))
+            found = ExpectedRows(dict(_of_file(path)), str(path))
     except (OSError, UnicodeDecodeError) as error:
         raise CorpusError(f"{path} cannot be read: {error}.", next_step=FORM) from error
     if not found.texts:
@@ -132,7 +132,7 @@ def read_expected(path: Path) -> Expected:
     return found
 
 
-def compare_expected(store: Store, expected: Expected) -> Completeness:
+def compare_expected(store: Store, expected: ExpectedRows) -> Completeness:
     """One pass over the ids of a store, and over its other fields if ids are not what the list has."""
     ids: Counter[str] = Counter()
     hashes: dict[str, str] = {}
@@ -196,7 +196,7 @@ def _is_document(path: Path, folder: Path) -> bool:
     return path.is_file() and not any(part.startswith(".") for part in path.relative_to(folder).parts)
 
 
-def _plain(value: object, expected: Expected) -> str:
+def _plain(value: object, expected: ExpectedRows) -> str:
     """A field's value as the list would have it: a path by as much of its end as names a document of the folder."""
     name = str(value)
     if expected.are_files and name not in expected.texts:

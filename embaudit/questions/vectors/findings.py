@@ -53,7 +53,7 @@ COLLAPSE = Rule(
     "mean cosine of all pairs",
     look=0.8,
     problem=0.95,
-    problem_if=f"from {{problem}}, or fewer than {number(FEW_DIRECTIONS)} directions",
+    problem_if=f"from {{problem}}, or fewer than {number(FEW_DIRECTIONS)} directions of {FEWEST_ROWS} rows or more",
     reason=f"then all are nearly one vector; well-known models reach .85. Below {FEWEST_ROWS} rows only from "
     f"{{problem}}, and not below {FEWEST_DIFFERENT} different texts: a few about one thing are near each other",
 )
@@ -258,7 +258,8 @@ def _crowded(alone: VectorProfile) -> Iterator[Finding]:
     if mean >= (COLLAPSE.problem if is_few else COLLAPSE.look) or is_flat:
         directions = "no direction at all" if rank is None else f"about {rank:.0f} directions"
         yield COLLAPSE.finding(
-            "problem" if is_flat else COLLAPSE.level(mean),
+            # A few texts about one thing may vary in as few directions as they say things.
+            "problem" if is_flat and not is_few else COLLAPSE.level(max(mean, COLLAPSE.look)),
             f"Vectors are nearly alike: two rows have a cosine of {mean:.3f} on average, and they vary in {directions} "
             f"of {alone.profile.dimension:,}.",
             "A search ranks by rounding, or by what all rows have in common.",
