@@ -32,7 +32,7 @@ MODULES: dict[str, tuple[str, ...]] = {
         *("embaudit.questions.blackbox", ".numbers", ".limit", "embaudit.questions.parity", ".requested"),
         *("embaudit.questions.check", ".served"),
     ),
-    "search": ("embaudit.questions.search", ".findings"),
+    "search": ("embaudit.questions.search", ".findings", ".tenants"),
     "parity": (
         *("embaudit.questions.parity", ".findings", ".without_vector", ".ranges", ".roles", ".named_prompts"),
         *(".requested", ".parity"),

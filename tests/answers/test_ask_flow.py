@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import faiss
 import numpy as np
 import pytest
 from commands import run_here
@@ -144,3 +145,30 @@ def test_a_command_keeps_its_answer_where_it_is_asked_to(home: Path, index: Inde
     assert asked("vectors", **question).is_reused
     shown = run_here(("query", "answers", "--format", "json"), environment, tmp_path)
     assert [row["line"] for row in json.loads(shown.stdout)] == [answer["line"]]
+
+
+@pytest.mark.slow
+def test_recall_that_fell_is_red_and_has_a_history(home: Path, tmp_path: Path) -> None:
+    """The same rows in a graph that was built with too few links: no row is lost, and the search does not find them."""
+    rows_of = np.random.default_rng(0).normal(size=(3_000, 32)).astype(np.float32)
+
+    def write(links: int, effort: int) -> None:
+        graph = faiss.IndexHNSWFlat(32, links)
+        graph.hnsw.efConstruction = effort
+        graph.hnsw.efSearch = effort
+        graph.add(rows_of)
+        faiss.write_index(graph, str(tmp_path / "rows.faiss"))
+
+    question = {"store": str(tmp_path / "rows.faiss"), "count": 60, "rows": 200}
+    write(32, 200)
+    good = asked("search", **question)
+    assert (good.verdict, good.exit_code) == ("finds what it holds", 0)
+    write(2, 4)
+    fell = asked("search", **question)
+    assert (fell.verdict, fell.exit_code) == ("does not find what it holds", 1)
+    history = rows(home, "FROM recall_history WHERE setting = '' ORDER BY asked")
+    assert [row["recall"] >= 0.95 for row in history] == [True, False]
+    assert history[0]["change"] is None or np.isnan(history[0]["change"])
+    assert history[1]["change"] == pytest.approx(history[1]["recall"] - history[0]["recall"])
+    (change,) = rows(home, "FROM answer_history WHERE is_other_verdict AND verdict_before IS NOT NULL")
+    assert (change["verdict_before"], change["verdict"]) == (good.verdict, fell.verdict)

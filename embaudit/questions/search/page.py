@@ -38,6 +38,8 @@ def _sections(report: SearchReport) -> Iterator[Section]:
         yield Section("Beside exact search", [_beside_exact(report)])
     if len(report.tried) > 1:
         yield Section("Settings of a query", [_tried(report), _curve(report)])
+    if report.tenants:
+        yield Section("By tenant", [_tenants(report)])
     if report.thirds:
         yield Section("Where it finds less", [_thirds(report)])
     if report.ranked is not None and report.ranked.changed:
@@ -57,6 +59,18 @@ def _beside_exact(report: SearchReport) -> Table:
         Column("queries with fewer", ","),
     )
     return Table(columns, rows)
+
+
+def _tenants(report: SearchReport) -> Table:
+    """The worst first."""
+    columns = (
+        Column("value", is_prose=True),
+        Column("rows", ","),
+        Column("recall@10 [95 %]", ".3f", bounds=".3f"),
+        Column("queries with fewer than 10", ","),
+    )
+    told = sorted(report.tenants, key=lambda one: 2.0 if one.recall is None else one.recall.known)
+    return Table(columns, [(one.value, one.rows, one.recall, one.fewer) for one in told], brief=12)
 
 
 def _row(among: str, rows: int, outcome: Results) -> tuple[Value, ...]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from embaudit.questions.search.report import SearchReport
+    from embaudit.stores.store import Store
 
 # Files that hold no texts.
 MATRICES = (".npy", ".npz", ".safetensors", ".pt", ".h5")
@@ -42,6 +43,11 @@ class SearchQuestion(CheckpointOptions, RoleOptions, CacheOptions, QuerySettings
         Field(None, description="Queries that FUNCTION encodes, or their vectors.")
     )
     recall: float = Field(0.95, gt=0, le=1, description="Of the ten nearest rows, the share that is wanted.")
+    where_each: Annotated[str | None, Option(metavar="COLUMN")] = Field(
+        None,
+        description="Also ask under a filter on each value of this field, the fifty most frequent: what each tenant "
+        "finds.",
+    )
     count: int = Field(200, ge=2, le=5_000, description="How many queries are asked.")
     rows: Annotated[int | None, Option(default="2000; 10000 of a graph in memory")] = Field(
         None, ge=1, le=20_000, description="How many rows are asked for by their own vectors."
@@ -54,7 +60,8 @@ class SearchQuestion(CheckpointOptions, RoleOptions, CacheOptions, QuerySettings
     def answer(self, progress: Progress = QUIET) -> SearchReport:
         from embaudit.embedders.opened import open_kept
         from embaudit.questions.search.report import look_at_search
-        from embaudit.questions.store_opened import opened_first, with_filter
+        from embaudit.questions.search.tenants import TenantFilters
+        from embaudit.questions.store_opened import opened_first, opened_for, with_filter
 
         texts, vectors = self._asked()
         named, rows = str(self.store), self.read_options(allow_pickle=self.allow_pickle)
@@ -65,10 +72,18 @@ class SearchQuestion(CheckpointOptions, RoleOptions, CacheOptions, QuerySettings
                 (call,) = self.calls(self.function)
                 function = stack.enter_context(open_kept(self.function, self.load_options, call))
             store, filtered = with_filter(function, named, rows, first)
+            each = None
+            if (field := self.where_each) is not None:
+
+                def opened(value: str) -> Store:
+                    return opened_for(function, named, replace(rows, where=((field, value),)))
+
+                each = TenantFilters(field, opened)
             return look_at_search(
                 store,
                 function,
                 filtered=filtered,
+                each=each,
                 texts=texts,
                 vectors=vectors,
                 settings=self.query_settings,

@@ -24,6 +24,8 @@ from embaudit.questions.search.page import search_page
 from embaudit.questions.search.queries import Queries, beginnings, of_rows, of_texts, of_vectors
 from embaudit.questions.search.reach import AMONG, Reached, reached
 from embaudit.questions.search.recall import Third, thirds
+from embaudit.questions.search.tenants import QUERIES as TENANT_QUERIES
+from embaudit.questions.search.tenants import Tenant, TenantFilters, tenant_findings, tenants_of, values_of
 from embaudit.questions.vectors.profile import Profile, profile_of
 from embaudit.questions.vectors.sample import SomeRows
 from embaudit.questions.vectors.text_copies import TextCopies, text_copies
@@ -57,6 +59,7 @@ class SearchReport(Report):
         tried, tried_filtered: settings of a query, the present one first; and under the filter, if it is lossy there.
         ranked: what other metrics would change.
         thirds: where recall falls.
+        tenants: what is found under a filter on each value of a field.
         codes: what the index's codes keep of the function's neighbours; None if it keeps vectors, or that is not known.
         copies: texts that are stored several times; None for a store without texts.
     """
@@ -83,6 +86,7 @@ class SearchReport(Report):
     thirds: tuple[Third, ...] = ()
     codes: Estimate | None = None
     copies: TextCopies | None = None
+    tenants: tuple[Tenant, ...] = ()
     findings: tuple[Finding, ...] = ()
     seconds: float = 0.0
 
@@ -125,6 +129,9 @@ class SearchReport(Report):
             said = ", ".join(f"{name}={value}" for name, value in tried.settings.items())
             if said:
                 yield figure_of("recall_at_10", tried.recall, said, asked)
+        for tenant in self.tenants:
+            if tenant.recall is not None:
+                yield figure_of("recall_at_10", tenant.recall, f"for {tenant.value}", tenant.rows)
         if self.reached is not None:
             value, low, high = self.reached.share
             yield AnswerFigure("missed", value, low=low, high=high, of=self.reached.asked)
@@ -153,6 +160,15 @@ class SearchReport(Report):
                 for one in self.thirds
             ],
             "text_copies": None if self.copies is None else self.copies.as_json(),
+            "tenants": [
+                {
+                    "value": tenant.value,
+                    "rows": tenant.rows,
+                    "recall_at_10": None if tenant.recall is None else tenant.recall.as_json(),
+                    "fewer_than_10": tenant.fewer,
+                }
+                for tenant in self.tenants
+            ],
             "kept_by_codes": None if self.codes is None else self.codes.as_json(),
             "seconds": round(self.seconds, 1),
         }
@@ -163,6 +179,7 @@ def look_at_search(
     function: EmbeddingFunction | None = None,
     *,
     filtered: Store | None = None,
+    each: TenantFilters | None = None,
     texts: Sequence[str] | None = None,
     settings: Settings | None = None,
     queries: int = QUERIES,
@@ -177,6 +194,7 @@ def look_at_search(
     Args:
         function: encodes queries; None: stored vectors ask for their neighbours.
         filtered: the same store, of which a filter keeps some rows.
+        each: a field by whose values it is asked one by one.
         texts: queries to be encoded; by default, the first words of stored texts.
         vectors: (Q, D) in place of texts.
         settings: of a query, where the application has others than the store's own.
@@ -202,7 +220,21 @@ def look_at_search(
             ask = ask.cut(profile.dimension)
         rows = rows or (ROWS_OF_GRAPH if search.is_quick_graph else ROWS)
         report = _measure(report, parts, function, filtered, ask, rows, progress)
-    findings = search_findings(report, parts.failed, filtered is not None)
+    findings = list(search_findings(report, parts.failed, filtered is not None))
+    if each is not None:
+        tenants: tuple[Tenant, ...] = ()
+        values = 0
+        if search is not None and search.takes_where and report.plain is not None:
+            few, (named, values) = ask.first(TENANT_QUERIES), values_of(store, each.field)
+            tenants = tuple(
+                tenants_of(
+                    named,
+                    each.opened,
+                    lambda tenant: parts.run("a tenant", lambda: searched(tenant, search, few, present, progress)),
+                )
+            )
+        report = replace(report, tenants=tenants)
+        findings += tenant_findings(each.field, tenants, values, target, level_of)
     return replace(report, findings=tuple(findings), seconds=time.monotonic() - start)
 
 
