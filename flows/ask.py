@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -20,6 +21,7 @@ from embaudit.system.settings import Settings
 from embaudit.warehouse.answers import latest_answer
 from embaudit.watch.asked import AnsweredNow, AskedEntry
 from embaudit.words.errors import EmbauditError, ProblemFound
+from embaudit.words.masking import masked, without_credentials
 from embaudit_flows.gpu import gpu_slot
 from embaudit_flows.notify import Notifier, notify_on_failure
 from embaudit_flows.red import ends_in_words, marked
@@ -31,6 +33,8 @@ from embaudit_tasks.audit_task import in_a_run, run_logger
 # Nights are not of the same length: what is asked every week may be asked some hours early.
 WEEK = timedelta(days=6, hours=12)
 TOLD = ("verdict", "level", "line")
+# What a question is asked of, whichever it is.
+PLACES = ("store", "checkpoint", "passport", "old", "new", "function", "other")
 KEPT = "The answer is kept, with its findings and figures (embaudit query answers)."
 
 
@@ -68,9 +72,13 @@ def _run_name() -> str:
     from prefect.runtime import flow_run
 
     given = flow_run.parameters
-    question = given.get("question") or {}
-    places = [str(question[name]) for name in ("store", "checkpoint", "old", "passport") if name in question]
-    return " ".join([str(given.get("asks")), *places])
+    return named(str(given.get("asks")), given.get("question") or {})
+
+
+def named(asks: str, question: Mapping[str, Any]) -> str:
+    """What was asked of what, before it is known whether that can be asked; without credentials."""
+    places = [question[name] for name in PLACES if name in question]
+    return " ".join([asks, *(masked(without_credentials(str(place))) for place in places)])
 
 
 @flow(name="ask", flow_run_name=_run_name, persist_result=False)
@@ -86,7 +94,7 @@ def ask(asks: Asks, question: dict[str, Any], warehouse: str | None = None, noti
             set up with.
     """
     require_lasting_home()
-    with notify_on_failure(Notifier(notify), f"{asks} {' '.join(map(str, question.values()))[:80]}"):
+    with notify_on_failure(Notifier(notify), named(asks, question)):
         outcome = answered(question_of(asks, question), warehouse)
         _show_line(outcome)
         return _ended(outcome)
@@ -108,7 +116,7 @@ def answered(question: Question, warehouse: str | None = None) -> AnswerOutcome:
         return _outcome(kept, is_reused=True, page=str(earlier) if earlier.exists() else None)
     asked = datetime.now(UTC)
     with gpu_slot(getattr(question, "device", "cpu")):
-        report = answer_question(question, _name(question))
+        report = answer_question(question, " ".join([question.asks, *filter(None, subjects_of(question))]))
     rows = rows_of(question, report, key, asked)
     (answer,) = rows[AnswerRow]
     keep_answer(rows, place, wait, str(settings.staging))
@@ -175,11 +183,6 @@ def _show_line(outcome: AnswerOutcome) -> None:
 def _outcome(row: Any, *, is_reused: bool, page: str | None) -> AnswerOutcome:
     names = set(AnswerOutcome.model_fields) - {"is_reused", "page"}
     return AnswerOutcome(**{name: row[name] for name in names}, is_reused=is_reused, page=page)
-
-
-def _name(question: Question) -> str:
-    named = [getattr(question, name) for name in type(question).arguments()]
-    return " ".join([question.asks, *(str(one) for one in named if isinstance(one, str))])
 
 
 def _key(answer: Any) -> str:

@@ -25,7 +25,7 @@ from embaudit.words.errors import EmbauditError
 from embaudit.words.masking import masked, without_credentials
 
 # Fields that change how an answer is found, and not what it is.
-NOT_ASKED = {"device", "requests_per_minute", "fresh", "table", "out"}
+NOT_ASKED = {"device", "requests_per_minute", "fresh"}
 Rows = Mapping[type[Row], Sequence[Mapping[str, Any]]]
 
 
@@ -46,8 +46,11 @@ def parameters_of(question: Question) -> dict[str, Any]:
 def answer_key(question: Question) -> str | None:
     """A key of the question and of the content of all that it names; None if something of that is live.
 
-    A store's files count by name, size and time of their last change, all other files and checkpoints by content.
+    A store's files count by name, size and time of their last change, all other files and checkpoints by content. What
+    also writes a file has none either: it is asked for that.
     """
+    if getattr(question, "table", None) is not None:
+        return None
     parts: dict[str, Any] = {}
     for name, written, value in _named(question):
         for each in value if isinstance(value, list | tuple) else [value]:
@@ -141,11 +144,14 @@ def _content(written: Option, value: Any) -> Any:
         return _signature(place.path) if place.is_path and place.path.exists() else None
     if written.holds == "function":
         return _identity(value) if is_checkpoint(value) else None
+    # A source on the hub may have another commit by now.
     return _digest(Path(value)) if Path(value).exists() else None
 
 
 def _signature(path: Path) -> list[list[Any]]:
-    files = sorted(one for one in path.rglob("*") if one.is_file()) if path.is_dir() else [path]
+    """Of a database's file, with what its last writers left beside it."""
+    beside = path.parent.glob(f"{path.name}-*")
+    files = sorted(one for one in path.rglob("*") if one.is_file()) if path.is_dir() else [path, *sorted(beside)]
     return [[str(one.relative_to(path.parent)), one.stat().st_size, one.stat().st_mtime_ns] for one in files]
 
 

@@ -120,6 +120,6 @@ class CorpusPart(MaterialPart):
         description="Golden queries (CSV or JSON lines with query and expect; docs/why.md) that should find texts of "
         "--corpus, by id or text.",
     )
-    corpus: Annotated[PathName | None, Option(metavar="SOURCE")] = Field(
+    corpus: Annotated[PathName | None, Option(metavar="SOURCE", holds="source")] = Field(
         None, description="Texts that are searched: a file, a folder, or hub:owner/name."
     )

@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from embaudit.declared.option import PLAIN, Option
 from embaudit.embedders.endpoint.recognise import is_address
 from embaudit.questions.asked import QUESTIONS, question_of
 from embaudit.questions.question import Question
 from embaudit.stores.place import StorePlace
+from embaudit.system.toml import complaint
 from embaudit.watch.happening import Problem
 from embaudit.watch.places import beside, require_consent
 from embaudit.words.errors import UsageError
@@ -94,6 +95,8 @@ def read_questions(
                 )
             except (UsageError, ValueError) as error:
                 said = error.happened if isinstance(error, UsageError) else str(error)
+                if isinstance(error, ValidationError):
+                    said = complaint(dict(error.errors()[0]), AskedEntry)
                 raise UsageError(
                     f"Entry {nth} of [[{asks}]] is wrong: {said}", next_step="See docs/watch.md."
                 ) from error

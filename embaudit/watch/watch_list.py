@@ -49,6 +49,7 @@ from embaudit.watch.asked import AskedEntry, read_questions
 from embaudit.watch.places import beside, require_consent
 from embaudit.words.errors import UsageError
 from embaudit.words.masking import keep_credentials, masked, without_credentials
+from embaudit.words.suggest import hint
 
 KINDS = ("hub", "organisation", "folder", "endpoint", "index")
 Api = Literal["openai", "tei", "ollama", "azure", "cohere", "voyage", "jina", "gemini"]
@@ -169,15 +170,23 @@ class WatchList(BaseModel):
     folder: list[FolderEntry] = []
     endpoint: list[EndpointEntry] = []
     index: list[IndexEntry] = []
-    check: list[dict[str, Any]] = []
-    parity: list[dict[str, Any]] = []
-    vectors: list[dict[str, Any]] = []
-    verify: list[dict[str, Any]] = []
-    search: list[dict[str, Any]] = []
-    why: list[dict[str, Any]] = []
-    switch: list[dict[str, Any]] = []
+    # By question, the tables [[search]], [[why]] …
+    asked: dict[str, list[dict[str, Any]]] = {}
     # Read from these.
     questions: list[AskedEntry] = Field(default=[], exclude=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _gather_questions(cls, content: Any) -> Any:
+        if not isinstance(content, dict):
+            return content
+        known = ["settings", *KINDS, *ASKS]
+        if unknown := [name for name in content if name not in known]:
+            raise ValueError(f"unknown key {unknown[0]}{hint(unknown[0], known)}")
+        if no_list := [name for name in ASKS if not isinstance(content.get(name, []), list)]:
+            raise ValueError(f"{no_list[0]}: an entry is written [[{no_list[0]}]]")
+        asked = {name: content[name] for name in ASKS if name in content}
+        return {**{name: value for name, value in content.items() if name not in asked}, "asked": asked}
 
     @property
     def all(self) -> list[HubEntry | OrganisationEntry | FolderEntry | EndpointEntry | IndexEntry]:
@@ -192,14 +201,13 @@ def read_watch_list(path: Path) -> WatchList:
     """
     path = path.expanduser().absolute()
     found = read_toml(path, WatchList, what="watch list", next_step=EXAMPLE)
-    asked: dict[str, list[dict[str, Any]]] = {name: getattr(found, name) for name in ASKS if getattr(found, name)}
-    if not found.all and not asked:
+    if not found.all and not found.asked:
         raise UsageError(f"The watch list {path} has no entries.", next_step=EXAMPLE)
     return found.model_copy(
         update={
             kind: [_completed(entry, found.settings, path.parent) for entry in getattr(found, kind)] for kind in KINDS
         }
-        | {"questions": read_questions(asked, path.parent, found.settings.model_dump(include={"device"}))}
+        | {"questions": read_questions(found.asked, path.parent, found.settings.model_dump(include={"device"}))}
     )
 
 

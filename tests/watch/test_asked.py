@@ -1,0 +1,93 @@
+"""Questions on a watch list: what a list may say, what is refused and how, and how often they are asked."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from embaudit.questions.asked import QUESTIONS
+from embaudit.questions.vectors.question import VectorsQuestion
+from embaudit.warehouse.publish import run_write
+from embaudit.watch.asked import AskedEntry
+from embaudit.watch.watch_list import read_watch_list
+from embaudit.words.errors import UsageError
+from embaudit_flows.ask import answer_of_entry
+
+WRONG = {
+    "a key": (
+        '[[why]]\nstore = "a"\nfunction = "b"\nkk = 3\n',
+        r"Entry 1 of \[\[why\]\].*unknown key kk; did you mean k",
+    ),
+    "a bound": ('[[search]]\nstore = "a"\n[[search]]\nstore = "a"\nrecall = 2\n', r"Entry 2 of \[\[search\]\].*recall"),
+    "how often": ('[[search]]\nstore = "a"\nevery = "day"\n', "every: input should be 'night' or 'week', not 'day'"),
+    "nothing to ask of": ("[[vectors]]\nrows = 5\n", r"Entry 1 of \[\[vectors\]\].*store is missing"),
+    "another machine": ('[[search]]\nstore = "a"\nfunction = "https://far.example/v1"\n', "send_texts = true"),
+    "no such question": ('[[searhc]]\nstore = "a"\n', "unknown key searhc; did you mean search"),
+    "no list": ('[search]\nstore = "a"\n', r"search: an entry is written \[\[search\]\]"),
+}
+
+
+@pytest.mark.parametrize(("text", "said"), WRONG.values(), ids=WRONG)
+def test_what_is_wrong_is_named(text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "watch.toml").write_text(text)
+    with pytest.raises(UsageError, match=said):
+        read_watch_list(tmp_path / "watch.toml")
+
+
+def test_files_stand_beside_the_list_and_the_lists_device_is_taken(tmp_path: Path) -> None:
+    (tmp_path / "model").mkdir()
+    (tmp_path / "watch.toml").write_text(
+        '[settings]\ndevice = "cpu"\n'
+        '[[why]]\nstore = "rows.faiss"\nfunction = "model"\ngolden = "golden.csv"\ntexts = "texts.csv"\n'
+        '[[vectors]]\nstore = "postgresql://host/db"\nfunction = "python:app:embed"\nalso = ["model", "packaged:x"]\n'
+        'device = "cuda"\nevery = "week"\n'
+    )
+    vectors, why = read_watch_list(tmp_path / "watch.toml").questions
+    named = {name: getattr(why.question, name) for name in ("store", "function", "golden", "texts", "device")}
+    assert named == {
+        **{"store": str(tmp_path / "rows.faiss"), "function": str(tmp_path / "model")},
+        **{"golden": str(tmp_path / "golden.csv"), "texts": str(tmp_path / "texts.csv"), "device": "cpu"},
+    }
+    assert isinstance(vectors.question, VectorsQuestion)
+    assert (vectors.question.store, vectors.question.function) == ("postgresql://host/db", "python:app:embed")
+    assert list(vectors.question.also) == [str(tmp_path / "model"), "packaged:x"]
+    assert (vectors.question.device, vectors.every, why.every) == ("cuda", "week", "night")
+
+
+def test_every_question_can_stand_on_a_list(tmp_path: Path) -> None:
+    given = {
+        "store": "a.npy",
+        "function": "f",
+        "checkpoint": "f",
+        "other": "g",
+        "old": "f",
+        "new": "g",
+        "passport": "p",
+    }
+    for name, question in QUESTIONS.items():
+        keys = "".join(f'{key} = "{value}"\n' for key, value in given.items() if key in question.arguments())
+        (tmp_path / "watch.toml").write_text(f"[[{name}]]\n{keys}")
+        (entry,) = read_watch_list(tmp_path / "watch.toml").questions
+        assert type(entry.question) is question
+
+
+@pytest.mark.parametrize(("days", "is_new"), [(0, True), (3, False), (6, False), (7, True)])
+def test_what_is_asked_every_week_stands_until_then(days: int, is_new: bool, home: Path, tmp_path: Path) -> None:
+    """The answer of an earlier night stands as it was; 0: it was never asked."""
+    np.save(tmp_path / "v.npy", np.random.default_rng(0).normal(size=(40, 8)).astype(np.float32))
+    warehouse = str(home / "warehouse.duckdb")
+    entry = AskedEntry(question=VectorsQuestion(store=str(tmp_path / "v.npy")), every="week")
+    if days:
+        assert answer_of_entry(entry, warehouse).verdict == "sound"
+        asked = datetime.now(UTC) - timedelta(days=days)
+        run_write(
+            home / "warehouse.duckdb",
+            5.0,
+            lambda connection: connection.execute("UPDATE answer SET asked = ?, last_asked = ?", [asked, asked]),
+        )
+    answer = answer_of_entry(entry, warehouse)
+    assert (answer.verdict, answer.is_new) == ("sound", is_new)
+    assert answer.before == ("sound" if days else None)
