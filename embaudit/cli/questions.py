@@ -10,13 +10,9 @@ import click
 from embaudit.cli.printed import OUTPUT
 from embaudit.cli.question import question_command, reporting_command, show_report
 from embaudit.cli.shown import visible
+from embaudit.questions.asked import QUESTIONS
 from embaudit.questions.check.question import CheckQuestion
-from embaudit.questions.parity.question import ParityQuestion
-from embaudit.questions.passport.question import PassportQuestion, VerifyQuestion
-from embaudit.questions.search.question import SearchQuestion
-from embaudit.questions.switch.question import SwitchQuestion
-from embaudit.questions.vectors.question import VectorsQuestion
-from embaudit.questions.why.question import WhyQuestion
+from embaudit.questions.passport.question import PassportQuestion
 
 if TYPE_CHECKING:
     from embaudit.questions.check.check import CheckReport
@@ -52,10 +48,11 @@ def _say_written(question: PassportQuestion, made: Passport) -> None:
 
 
 check = question_command(CheckQuestion, CARD, *OUTPUT, finish=_show_check)
-parity = reporting_command(ParityQuestion)
 passport = question_command(PassportQuestion, finish=_say_written, always={"out": PASSPORT})
-search = reporting_command(SearchQuestion)
-switch = reporting_command(SwitchQuestion)
-vectors = reporting_command(VectorsQuestion)
-verify = reporting_command(VerifyQuestion)
-why = reporting_command(WhyQuestion)
+
+
+def __getattr__(name: str) -> click.Command:
+    """The command of any other question."""
+    if name not in QUESTIONS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return reporting_command(QUESTIONS[name])

@@ -113,6 +113,15 @@ def test_runs_and_artifacts_have_names_of_what_was_asked(home: Path, index: Inde
     assert "zero" in (state.message or "")
 
 
+def test_a_password_is_in_no_name_and_no_message(home: Path) -> None:
+    state = ask("vectors", {"store": "postgresql://me:hunter2@127.0.0.1:1/db?table=docs"}, return_state=True)
+    assert state.type.value == "FAILED"
+    with get_client(sync_client=True) as client:
+        run = client.read_flow_run(state.state_details.flow_run_id)
+    assert "hunter2" not in f"{run.name} {state.message}"
+    assert "postgresql://" in run.name
+
+
 WRONG = {
     "a parameter": ("vectors", {"store": "x", "colour": 1}, "unknown key colour"),
     "a bound": ("why", {"store": "x", "function": "y", "k": 0}, "k: Input should be greater"),
