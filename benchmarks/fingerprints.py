@@ -20,7 +20,7 @@ import numpy as np
 
 from benchmarks.field import only_child
 from embaudit.questions.vectors.alone import different_places
-from embaudit.questions.vectors.fingerprint import FEWEST_OWNERS, Fingerprint, HeldOut, Origin, fitted, origin_of
+from embaudit.questions.vectors.fingerprint import FEWEST_OWNERS, Fingerprint, HeldOutCounts, Origin, fitted, origin_of
 from embaudit.questions.vectors.profile import profile_of
 from embaudit.questions.vectors.unit import unit_float32
 from embaudit.statistics.intervals import score_share
@@ -168,7 +168,7 @@ def with_counts(made: Iterable[Fingerprint], answers: Sequence[Answer]) -> Itera
             if answer.store.model not in ("", one.model) and answer.store.units.shape[1] == one.dimension
         ]
         named, wrongly = (sum(answer.named == one.model for answer in some) for some in (own, others))
-        yield replace(one, held_out=HeldOut(named, len(own), wrongly, len(others)))
+        yield replace(one, held_out=HeldOutCounts(named, len(own), wrongly, len(others)))
 
 
 def counted(answers: Sequence[Answer], known: Sequence[Fingerprint]) -> Iterator[str]:

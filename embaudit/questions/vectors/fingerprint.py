@@ -49,7 +49,7 @@ FEWEST_OWNERS = 5
 
 
 @dataclass(frozen=True)
-class HeldOut:
+class HeldOutCounts:
     """How the decision did on stores of owners that were in no fingerprint: counts.
 
     Attributes:
@@ -87,7 +87,7 @@ class Fingerprint:
     stores: int
     rows: int
     not_told_from: str = ""
-    held_out: HeldOut | None = None
+    held_out: HeldOutCounts | None = None
 
     @property
     def dimension(self) -> int:
@@ -113,7 +113,7 @@ class Fingerprint:
                 "direction": direction / np.linalg.norm(direction),
                 "spread": np.array(told["spread"]),
                 "still": tuple(told["still"]),
-                "held_out": None if told["held_out"] is None else HeldOut(**told["held_out"]),
+                "held_out": None if told["held_out"] is None else HeldOutCounts(**told["held_out"]),
             }
         )
 
