@@ -224,7 +224,16 @@ def test_a_part_of_the_rows_is_told_with_what_to_do() -> None:
     [found] = [one for one in look_at(index).findings if one.name == "builder"]
     assert (found.level, found.value) == ("look", 0.25)
     assert found.sentence.startswith("25% of 40 different vectors are those of embedding-001, by the mean direction")
+    assert found.sentence.endswith("The others are not, row 11 first.")
     assert found.advice.startswith("Encode the other rows again by embedding-001")
+
+
+def test_a_few_other_rows_are_in_the_share_of_a_named_model() -> None:
+    others = np.random.default_rng(1).standard_normal((2, 768)).astype(np.float32)
+    index = index_of(np.concatenate([like("embedding-001", 98), others]))
+    [found] = [one for one in look_at(index).findings if one.name == "builder"]
+    assert found.level == "ok"
+    assert found.sentence.startswith("98% of 100 different vectors are those of embedding-001, by the mean direction")
 
 
 def test_nobody_known_and_what_cannot_be_told_are_said_so() -> None:
@@ -274,7 +283,8 @@ def test_the_packaged_checkpoint_is_known_by_a_few_texts_and_by_its_own_vectors_
         assert found.level == "ok"
         assert found.sentence == (
             "The vectors are those of all-MiniLM-L6-v2 (or of a model trained on from it or from its base, "
-            "nreimers/MiniLM-L6-H384-uncased), by the dimensions that are zero in every row: 127, 223, 319 (from 0)."
+            "nreimers/MiniLM-L6-H384-uncased), by the dimensions that this model leaves at zero: 127, 223, 319 "
+            "(from 0)."
         )
     own = look_at(index_of(vectors, SENTENCES), minilm, load=lambda name: minilm)
     assert own.verdict == "wholly its own"

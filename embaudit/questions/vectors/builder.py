@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from embaudit.declared.finding import Finding
 from embaudit.declared.rule import Rule, percent
 from embaudit.questions.vectors.alone import VectorProfile, different_places
@@ -39,10 +41,16 @@ def builder_finding(alone: VectorProfile, *, is_named_only: bool = False) -> Fin
     origin = origin_of(alone.profile.sample.vectors[places], known_fingerprints())
     if origin is None or (is_named_only and origin.best is None):
         return None
-    return _told(origin, len(places))
+    return _told(origin, alone.profile.sample.numbers[places])
 
 
-def _told(origin: Origin, rows: int) -> Finding:
+def _told(origin: Origin, numbers: np.ndarray) -> Finding:
+    """In words.
+
+    Args:
+        numbers: (n,) of the rows that were looked at, from 0.
+    """
+    rows = len(numbers)
     best, dimension = origin.best, origin.tried[0].fingerprint.dimension
     models = ", ".join(one.fingerprint.model for one in origin.tried)
     if best is None and origin.told == "nobody known":
@@ -65,9 +73,10 @@ def _told(origin: Origin, rows: int) -> Finding:
         return BUILDER.finding(
             "ok", f"{whose} are those of {model}{what}.", value=best.value, note=_how_sure(best.fingerprint)
         )
+    first = "" if best.is_own is None else f", row {int(numbers[~best.is_own].min()) + 1:,} first"
     return BUILDER.finding(
         "look",
-        f"{share:.0%} of {rows:,} different vectors are those of {model}{what}. The others are not.",
+        f"{share:.0%} of {rows:,} different vectors are those of {model}{what}. The others are not{first}.",
         f"Two models share the index, or rows were changed behind the model. {_how_sure(best.fingerprint)}",
         f"Encode the other rows again by {model}, or keep them in an index of their own.",
         value=share,
@@ -82,7 +91,7 @@ def _by_what(best: Likeness) -> str:
     one = best.fingerprint
     others = f"other models of {one.dimension:,} numbers at most {_two(one.highest_other)}"
     if one.measure == "still":
-        return f"by the dimensions that are zero in every row: {', '.join(map(str, one.still))} (from 0)"
+        return f"by the dimensions that this model leaves at zero: {', '.join(map(str, one.still))} (from 0)"
     if one.measure == "direction":
         return f"by the mean direction of that model ({_two(best.value)} at the median; {others})"
     return f"by how much each dimension varies in all rows together (correlation {_two(best.value)}; {others})"

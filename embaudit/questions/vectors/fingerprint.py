@@ -132,11 +132,13 @@ class Likeness:
     Attributes:
         value: of the fingerprint's measure: the median row's, the share of rows that are still, or the correlation.
         share: of the rows that are the model's; 1 or 0 by the spread; None if it cannot be told.
+        is_own: (n,) which rows are; None where rows do not tell.
     """
 
     fingerprint: Fingerprint
     value: float
     share: float | None
+    is_own: np.ndarray | None = None
 
 
 def likeness(fingerprint: Fingerprint, units: np.ndarray) -> Likeness:
@@ -149,10 +151,11 @@ def likeness(fingerprint: Fingerprint, units: np.ndarray) -> Likeness:
         still, is_dense = still_rows(units, fingerprint.still)
         # Numbers that were rounded to zero hide a pattern of zeros.
         share = float(still.mean()) if is_dense else None
-        return Likeness(fingerprint, share or 0.0, share)
+        return Likeness(fingerprint, share or 0.0, share, still)
     if fingerprint.measure == "direction":
         along = units @ fingerprint.direction
-        return Likeness(fingerprint, float(np.median(along)), float((along >= fingerprint.limit).mean()))
+        is_own = along >= fingerprint.limit
+        return Likeness(fingerprint, float(np.median(along)), float(is_own.mean()), is_own)
     if len(units) < SPREAD_ROWS:
         return Likeness(fingerprint, float("nan"), None)
     value = _correlation(_log_spread(units), fingerprint.spread)
