@@ -3,8 +3,9 @@
 ``python -m benchmarks defects [OPTION …]`` prints a table of its own: a row for each broken copy of a checkpoint; so
 does ``python -m benchmarks coverage [OPTION …]``: a row for each interval; ``python -m benchmarks reproduction
 [OPTION …]``, the papers' tables beside ours; ``python -m benchmarks cost [OPTION …]``, what larger checkpoints would
-take, on paper; ``python -m benchmarks bound [OPTION …]``, where the published bound on σ_a fails; and ``python -m
-benchmarks field DIR``, what is said of every store in a folder.
+take, on paper; ``python -m benchmarks bound [OPTION …]``, where the published bound on σ_a fails; ``python -m
+benchmarks field DIR``, what is said of every store in a folder; and ``python -m benchmarks fingerprints DIR --models
+FILE``, whether its builder is told from the vectors alone.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from benchmarks import (
     encoding,
     estimate,
     field,
+    fingerprints,
     found,
     help_page,
     impact,
@@ -90,6 +92,7 @@ WITH_OPTIONS = {
     "cost": cost.main,
     "bound": bound.main,
     "field": field.main,
+    "fingerprints": fingerprints.main,
 }
 
 

@@ -31,7 +31,7 @@ def test_every_package_of_the_checkout_is_declared() -> None:
     found = set()
     for folder, name in INSTALLED_AS.items():
         for path in (REPOSITORY / folder).rglob("*"):
-            is_package = path.suffix in (".py", ".sql", ".toml", ".txt", ".jsonl", ".csv", ".tsv")
+            is_package = path.suffix in (".py", ".sql", ".toml", ".txt", ".json", ".jsonl", ".csv", ".tsv")
             if is_package and "__pycache__" not in path.parts:
                 found.add(".".join((name, *path.parent.relative_to(REPOSITORY / folder).parts)))
     assert found == set(declared)

@@ -47,6 +47,7 @@ MODULES: dict[str, tuple[str, ...]] = {
         ".report",
         ".expected",
         ".text_copies",
+        ".builder",
     ),
     "why": ("embaudit.questions.why", ".report"),
     "switch": ("embaudit.questions.switch", ".findings", ".switch", "embaudit.measures.quality.golden"),

@@ -157,7 +157,7 @@ def look_at_alone(index: Store, seed: int, progress: Progress = lambda what, don
     is_bytes = profile.sample.vectors.dtype == np.uint8
     sample = profile.sample.vectors
     norms = np.linalg.norm(sample.astype(np.float64), axis=1) if len(sample) else np.empty(0)
-    places = _different(profile)
+    places = different_places(profile)
     return VectorProfile(
         profile=profile,
         repeats=repeats,
@@ -174,7 +174,7 @@ def look_at_alone(index: Store, seed: int, progress: Progress = lambda what, don
     )
 
 
-def _different(profile: Profile) -> np.ndarray:
+def different_places(profile: Profile) -> np.ndarray:
     """Places in the sample of rows with different bits."""
     if not len(profile.sample):
         return np.empty(0, np.int64)

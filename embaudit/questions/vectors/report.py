@@ -19,6 +19,7 @@ from embaudit.questions.answer import AnswerFigure
 from embaudit.questions.report import HOW_IT_IS_READ, Report
 from embaudit.questions.vectors.against import SampleComparison, explain_sample, measure_sample
 from embaudit.questions.vectors.alone import Progress, VectorProfile, look_at_alone
+from embaudit.questions.vectors.builder import builder_finding
 from embaudit.questions.vectors.embedded import Embedded
 from embaudit.questions.vectors.embedding import read_as_embedded
 from embaudit.questions.vectors.encode import role_of_rows
@@ -42,6 +43,8 @@ from embaudit.words.sentences import within
 INCOMPLETE = ("absent_rows", "changed_texts", "fewest_rows")
 Verdict = Literal["wholly its own", "not wholly its own", "sound", "not sound", "not whole", "could not be told"]
 SAMPLED = 1_000
+# Of the sample, rows that are not the function's.
+WHOLLY = 0.95
 # The rule of the finding that there is nothing to look at.
 NOTHING = Rule(
     "no_vectors",
@@ -241,6 +244,9 @@ def look_at(
                 findings = [*found.findings(), *findings]
         else:
             findings = [*_without_texts(index, alone, function), *findings]
+    if function is None or _is_of_another(alone, against, function):
+        built_by = builder_finding(alone, is_named_only=function is not None)
+        findings += [] if built_by is None else [built_by]
     if index.has_texts and 0 < alone.profile.comparable < alone.profile.usable.sum():
         lacking = int(alone.profile.usable.sum()) - alone.profile.comparable
         findings.append(
@@ -257,6 +263,14 @@ def look_at(
     took = time.monotonic() - start
     read_as = None if against is None else role
     return StoredReport(index, alone, name, against, found, tuple(findings), took, embedded, read_as)
+
+
+def _is_of_another(alone: VectorProfile, against: SampleComparison | None, function: EmbeddingFunction) -> bool:
+    """Whether hardly a row is the function's, so that it is of use who built them."""
+    if against is None:
+        return bool(alone.profile.dimensions) and alone.profile.dimension != dimension_of(function)
+    is_wholly = against.share is not None and against.share[0] >= WHOLLY
+    return against.is_another_dimension or is_wholly
 
 
 def _fetched(index: Store, numbers: Sequence[int], dimension: int) -> SomeRows:
