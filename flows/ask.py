@@ -20,19 +20,19 @@ from embaudit.system.address import warehouse_at
 from embaudit.system.settings import Settings
 from embaudit.warehouse.answers import latest_answer
 from embaudit.watch.asked import AnsweredNow, AskedEntry
-from embaudit.words.errors import EmbauditError, ProblemFound
-from embaudit.words.masking import masked, without_credentials
+from embaudit.words.errors import EmbauditError, ProblemFound, is_of_interrupt, one_line
+from embaudit.words.masking import shown_place
 from embaudit_flows.gpu import gpu_slot
 from embaudit_flows.notify import Notifier, notify_on_failure
 from embaudit_flows.red import ends_in_words, marked
 from embaudit_flows.server.set_up import require_lasting_home
 from embaudit_flows.summary import key_of_source
-from embaudit_tasks.ask import FOLDER, answer_question, find_answer, keep_answer, page_of, write_answer
+from embaudit_tasks.ask import FOLDER, answer_question, keep_answer, page_of, reuse_answer, write_answer
 from embaudit_tasks.audit_task import in_a_run, run_logger
 
 # Nights are not of the same length: what is asked every week may be asked some hours early.
 WEEK = timedelta(days=6, hours=12)
-TOLD = ("verdict", "level", "line")
+TOLD = ("answer_id", "verdict", "level", "line")
 # What a question is asked of, whichever it is.
 PLACES = ("store", "checkpoint", "passport", "old", "new", "function", "other")
 KEPT = "The answer is kept, with its findings and figures (embaudit query answers)."
@@ -78,7 +78,7 @@ def _run_name() -> str:
 def named(asks: str, question: Mapping[str, Any]) -> str:
     """What was asked of what, before it is known whether that can be asked; without credentials."""
     places = [question[name] for name in PLACES if name in question]
-    return " ".join([asks, *(masked(without_credentials(str(place))) for place in places)])
+    return " ".join([asks, *(shown_place(str(place)) for place in places)])
 
 
 @flow(name="ask", flow_run_name=_run_name, persist_result=False)
@@ -110,9 +110,9 @@ def answered(question: Question, warehouse: str | None = None) -> AnswerOutcome:
     place = str(warehouse_at(warehouse or settings.warehouse_path))
     wait, reports = settings.lock_wait_seconds, str(settings.reports)
     key = answer_key(question)
-    kept = None if key is None else find_answer(key, place, wait)
+    kept = None if key is None else reuse_answer(key, place, wait, str(settings.staging))
     if kept is not None:
-        earlier = page_of(kept["answer_id"], reports)
+        earlier = page_of(kept["computed_id"], reports)
         return _outcome(kept, is_reused=True, page=str(earlier) if earlier.exists() else None)
     asked = datetime.now(UTC)
     with gpu_slot(getattr(question, "device", "cpu")):
@@ -143,17 +143,23 @@ def answer_of_entry(entry: AskedEntry, warehouse: str) -> AnsweredNow:
     """What a night is answered; what cannot be answered is said in its line, and raises nothing."""
     question, wait = entry.question, Settings().lock_wait_seconds
     subject, _ = subjects_of(question)
-    before = latest_answer(warehouse, question_key(question), wait)
-    named: dict[str, Any] = {"asks": question.asks, "subject": subject}
-    if before is not None:
-        named["before"] = before["verdict"]
-        if entry.every == "week" and datetime.now(UTC) - before["last_asked"] < WEEK:
-            return AnsweredNow(**named, **{name: before[name] for name in TOLD}, is_new=False)
+    of_entry: dict[str, Any] = {"asks": question.asks, "subject": subject}
     try:
+        before = latest_answer(warehouse, question_key(question), wait)
+        if before is not None:
+            of_entry["before"] = before["verdict"]
+            is_told = before["level"] != "not measured"
+            if entry.every == "week" and is_told and datetime.now(UTC) - before["asked"] < WEEK:
+                return AnsweredNow(**of_entry, **{name: before[name] for name in TOLD}, is_new=False)
         outcome = answered(question, warehouse)
     except EmbauditError as error:
-        return AnsweredNow(**named, line=f"{error.happened} {error.next_step}".strip())
-    return AnsweredNow(**named, **{name: getattr(outcome, name) for name in TOLD})
+        return AnsweredNow(**of_entry, line=f"{error.happened} {error.next_step}".strip())
+    except Exception as error:  # one question must not end a night
+        if is_of_interrupt(error):
+            raise
+        run_logger().exception("An error that nobody expected:")
+        return AnsweredNow(**of_entry, line=f"{type(error).__name__}: {one_line(error)} Please report it.")
+    return AnsweredNow(**of_entry, **{name: getattr(outcome, name) for name in TOLD})
 
 
 def _ended(outcome: AnswerOutcome) -> AnswerOutcome:
@@ -186,4 +192,6 @@ def _outcome(row: Any, *, is_reused: bool, page: str | None) -> AnswerOutcome:
 
 
 def _key(answer: Any) -> str:
-    return key_of_source(f"{answer['asks']}-{answer['subject']}-{answer['function']}")
+    # Several questions may be asked of one subject.
+    subject = key_of_source(f"{answer['asks']}-{answer['subject']}".replace("@", "-"))
+    return f"{subject}-{answer['question_key'][:8]}"

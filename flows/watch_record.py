@@ -11,6 +11,7 @@ from prefect.states import Completed
 
 from embaudit.system.keys import content_key
 from embaudit.system.settings import Settings
+from embaudit.warehouse.answers import accepted_answers
 from embaudit.warehouse.tables.watch import DONE, Status
 from embaudit.watch.asked import AnsweredNow, AskedEntry
 from embaudit.watch.history import History, WatchedRevision
@@ -165,7 +166,9 @@ class WatchRecord:
     def _outcome(self) -> WatchOutcome:
         """What was found, with what somebody accepted of it."""
         accepted: set[tuple[str, str]] = set()
-        if self._served or self._answers or any(row.outcome in ("failed", "gone") for row in self._rows):
+        ids = [one.answer_id for one in self._answers if one.level == "problem"]
+        answers = accepted_answers(self._warehouse, ids, self._settings.lock_wait_seconds)
+        if self._served or any(row.outcome in ("failed", "gone") for row in self._rows):
             accepted = read_accepted_subjects(self._warehouse, self._settings.lock_wait_seconds)
         return WatchOutcome(
             warehouse=self._warehouse,
@@ -174,7 +177,7 @@ class WatchRecord:
                 one.model_copy(update={"is_accepted": ("endpoint", one.endpoint) in accepted}) for one in self._served
             ],
             indexes=self._indexes,
-            answers=[one.model_copy(update={"is_accepted": ("answer", one.item) in accepted}) for one in self._answers],
+            answers=[one.model_copy(update={"is_accepted": one.answer_id in answers}) for one in self._answers],
         )
 
     def _show(self, outcome: WatchOutcome) -> None:

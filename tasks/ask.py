@@ -11,10 +11,12 @@ from embaudit.declared.table import Row
 from embaudit.pages.html import render
 from embaudit.pages.write import write_file
 from embaudit.questions.answer import AnswerRow
+from embaudit.questions.answered import again
 from embaudit.questions.question import Progress, Question
 from embaudit.questions.report import Report
 from embaudit.steps.results import stage_rows
-from embaudit.warehouse.answers import ask_again, read_answer
+from embaudit.warehouse.answers import find_answer
+from embaudit.words.errors import StorageError
 from embaudit_tasks.audit_task import audit_task
 from embaudit_tasks.progress import say
 from embaudit_tasks.publish import publish_checked
@@ -22,13 +24,15 @@ from embaudit_tasks.publish import publish_checked
 FOLDER = "answers"
 
 
-@audit_task("look for an answer", "look for an answer {answer_id}")
-def find_answer(answer_id: str, warehouse: str, wait_seconds: float) -> dict[str, Any] | None:
-    """The answer to the same question about the same content, which holds: that it was asked for again is recorded."""
-    kept = read_answer(warehouse, answer_id, wait_seconds)
-    if kept is not None:
-        ask_again(warehouse, answer_id, datetime.now(UTC), wait_seconds)
-    return kept
+@audit_task("look for an answer", "look for an answer {key}")
+def reuse_answer(key: str, warehouse: str, wait_seconds: float, staging: str) -> dict[str, Any] | None:
+    """The answer to the same question about the same content, which holds; that it was asked again is recorded."""
+    kept = find_answer(warehouse, key, wait_seconds)
+    if kept is None:
+        return None
+    row = again(kept, datetime.now(UTC))
+    keep_answer.fn({AnswerRow: [row]}, warehouse, wait_seconds, staging)
+    return row
 
 
 @audit_task("answer", "{name}")
@@ -54,7 +58,10 @@ def keep_answer(
 def write_answer(report: Report, answer_id: str, reports: str) -> str:
     """Write ``REPORTS/answers/<answer_id>.html``, replacing an earlier one; returns its path."""
     path = page_of(answer_id, reports)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(f"Cannot write the page {path}: {error}.", kept="The answer is kept.") from error
     write_file(render(report.page()), path)
     return str(path)
 

@@ -6,7 +6,9 @@ from datetime import timedelta
 
 from declared_rows import NOON, Table, rows_of
 
-NEXT = NOON + timedelta(days=1)
+NEXT, LAST = NOON + timedelta(days=1), NOON + timedelta(days=2)
+# The third night nothing had changed.
+STANDS = "Recall@10 is 0.80.", 1, "/models/tiny"
 
 
 def answer_rows() -> dict[str, Table]:
@@ -14,16 +16,18 @@ def answer_rows() -> dict[str, Table]:
     return {
         "answer": rows_of(
             "answer",
-            "answer_id question_key asks asked last_asked verdict level line exit_code function",
-            ("s1", "q1", "search", NOON, NOON, "finds what it holds", "ok", "It finds.", 0, "/models/tiny"),
+            "answer_id question_key computed_id content_key problems_key asks asked verdict level line exit_code "
+            "function",
+            ("s1", "q1", "s1", "c1", "", "search", NOON, "finds what it holds", "ok", "It finds.", 0, "/models/tiny"),
             (
-                *("s2", "q1", "search", NEXT, NEXT, "does not find what it holds", "problem"),
+                *("s2", "q1", "s2", "c2", "p1", "search", NEXT, "does not find what it holds", "problem"),
                 *("Recall@10 is 0.80.", 1, "/models/tiny"),
             ),
-            ("w1", "q2", "why", NOON, NOON, "found", "ok", "2 of 2 are found.", 0, "/models/tiny"),
-            ("w2", "q2", "why", NEXT, NEXT, "lost", "problem", "1 of 2 are found.", 1, "/models/tiny"),
-            ("v1", "q3", "verify", NOON, NEXT, "the same function", "ok", "The same.", 0, "http://search"),
-            **{"subject": "/indexes/one", "question": "{}", "is_live": False, "seconds": 2.5},
+            ("w1", "q2", "w1", "c3", "", "why", NOON, "found", "ok", "2 of 2 are found.", 0, "/models/tiny"),
+            ("w2", "q2", "w2", "c4", "p2", "why", NEXT, "lost", "problem", "1 of 2 are found.", 1, "/models/tiny"),
+            ("v1", "q3", "v1", None, "", "verify", NOON, "the same function", "ok", "The same.", 0, "http://search"),
+            ("s3", "q1", "s2", "c2", "p1", "search", LAST, "does not find what it holds", "problem", *STANDS),
+            **{"subject": "/indexes/one", "question": "{}", "seconds": 2.5},
             embaudit_version="0.1.0",
         ),
         "answer_finding": rows_of(

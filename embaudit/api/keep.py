@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import UTC, datetime
 
 from embaudit.questions.answer import AnswerRow
@@ -10,6 +11,7 @@ from embaudit.questions.question import Progress, Question
 from embaudit.questions.report import Report
 from embaudit.system.address import warehouse_at
 from embaudit.system.settings import Settings
+from embaudit.words.errors import StorageError
 from embaudit_tasks.ask import keep_answer, write_answer
 
 
@@ -28,5 +30,7 @@ def answer_and_keep(question: Question, progress: Progress, warehouse: str | Non
     place = str(warehouse_at(warehouse or settings.warehouse_path))
     keep_answer.fn(rows, place, settings.lock_wait_seconds, str(settings.staging))
     answer_id = str(rows[AnswerRow][0]["answer_id"])
-    write_answer.fn(report, answer_id, str(settings.reports))
+    with suppress(StorageError):
+        # The rows are kept, and a page can be made again.
+        write_answer.fn(report, answer_id, str(settings.reports))
     return report, answer_id

@@ -91,7 +91,7 @@ FACTS = {
         "QUALIFY row_number() OVER (PARTITION BY store ORDER BY asked DESC, check_key) = 1 "
         "UNION ALL SELECT endpoint, 'endpoint', verdict, asked, line FROM served "
         "QUALIFY row_number() OVER (PARTITION BY endpoint ORDER BY asked DESC, look_key) = 1 "
-        "UNION ALL SELECT subject, 'answer', concat(asks, ': ', verdict), last_asked, line FROM latest_answer "
+        "UNION ALL SELECT subject, 'answer', concat(asks, ': ', verdict), asked, line FROM latest_answer "
         "UNION ALL SELECT source, 'watched', status, last_seen, coalesce(reason, '') FROM watched_source "
         "WHERE status IN ('failed', 'gone') "
         "QUALIFY row_number() OVER (PARTITION BY source ORDER BY last_seen DESC, parameters_key) = 1) "

@@ -19,30 +19,32 @@ ASKS: tuple[Asks, ...] = get_args(Asks)
 class AnswerRow(Row, table="answer", key=("answer_id",), scope="content"):
     """Each answer to a question: what was asked of what, by content, and the verdict."""
 
-    answer_id: str = column(
-        "Key of the question, what it was asked of, and this embaudit; of what is live, also of when."
-    )
+    answer_id: str = column("Key of the question, what it was asked of, and when.")
     question_key: str = column("Key of the question as it was asked, whatever its store, checkpoint and files hold.")
+    content_key: str | None = column(
+        "Key of the question, the content of all that it names, and this embaudit; null: what is asked is live, or a "
+        "file was to be written."
+    )
+    computed_id: str = column("The answer that was computed, and has the findings and figures; itself, if it was.")
+    problems_key: str = column(
+        "Key of what is wrong: another if something else is, or much more; '' without a problem."
+    )
     asks: Asks = column("The question: the command that asks it.")
     subject: str = column("What it was asked of: a store, a checkpoint, an endpoint; without credentials.")
     function: str = column("The function that it was compared with or asked through; '' if there was none.")
     question: Json = column("Parameters that were given, by name; without credentials.")
-    is_live: bool = column(
-        "Whether a server, an endpoint or a Python object was asked, which may answer otherwise every time."
-    )
     verdict: str = column("The verdict, in the question's own words.")
     level: Level = column("problem, look, ok; not measured: it could not be told.")
     line: str = column("The verdict in a sentence.")
     exit_code: int = column("What its command ends with.", ge=0)
     asked: datetime = column("When it was asked.")
-    last_asked: datetime = column("When it was last asked of the same content; then, it was not computed again.")
-    seconds: float = column("How long it took when it was computed.", ge=0)
+    seconds: float = column("How long it took; 0 if it holds since it was computed.", ge=0)
     embaudit_version: str = column("Version of embaudit that found it.")
 
     @rule
-    def times_are_in_order(asked: Series, last_asked: Series) -> Series:
-        """last_asked is not before asked."""
-        return asked <= last_asked
+    def only_what_has_content_is_reused(answer_id: Series, computed_id: Series, content_key: Series) -> Series:
+        """Without a content key, it was computed."""
+        return content_key.notna() | (answer_id == computed_id)
 
     @rule
     def only_the_ok_ends_well(level: Series, exit_code: Series) -> Series:
@@ -53,7 +55,7 @@ class AnswerRow(Row, table="answer", key=("answer_id",), scope="content"):
 class AnswerFindingRow(Row, table="answer_finding", key=("answer_id", "place"), scope="content"):
     """The findings of each answer, the worst first."""
 
-    answer_id: str = column("The answer.")
+    answer_id: str = column("The answer that was computed.")
     place: int = column("Order within the answer, from 0.", ge=0)
     name: str = column("The rule behind it; stable across answers.")
     level: Level = column("problem, look, ok; not measured: not enough evidence to say.")
@@ -68,7 +70,7 @@ class AnswerFindingRow(Row, table="answer_finding", key=("answer_id", "place"), 
 class AnswerFigureRow(Row, table="answer_figure", key=("answer_id", "figure", "item"), scope="content"):
     """The figures of each answer: recall by setting, rows, shares, how far vectors are apart."""
 
-    answer_id: str = column("The answer.")
+    answer_id: str = column("The answer that was computed.")
     figure: str = column("What was measured, as in the JSON of its command.")
     item: str = column("Of what: a setting, a kind of text, a data set; '' of all of it.")
     value: float = column("The figure.")
@@ -80,7 +82,7 @@ class AnswerFigureRow(Row, table="answer_figure", key=("answer_id", "figure", "i
 class WhyCaseRow(Row, table="why_case", key=("answer_id", "place"), scope="content"):
     """Each search that `why` walked: found, or where it was lost."""
 
-    answer_id: str = column("The answer.")
+    answer_id: str = column("The answer that was computed.")
     place: int = column("Order within the answer, from 0.", ge=0)
     query: str = column("What was asked.")
     expected: str = column("The id or text that it should find.")

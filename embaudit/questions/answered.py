@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import version
-from math import isfinite
+from math import isfinite, log2
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,12 @@ from embaudit.embedders.opened import is_checkpoint, name_of
 from embaudit.questions.answer import AnswerFigureRow, AnswerFindingRow, AnswerRow, WhyCaseRow
 from embaudit.questions.question import Question
 from embaudit.questions.report import Report
+from embaudit.stores.kinds import OWN
 from embaudit.stores.place import StorePlace
 from embaudit.system.installed import code_digest
 from embaudit.system.keys import content_key
 from embaudit.words.errors import EmbauditError
-from embaudit.words.masking import masked, without_credentials
+from embaudit.words.masking import MASK, SECRET_NAME, keep_credentials, masked, shown_place
 
 # Fields that change how an answer is found, and not what it is.
 NOT_ASKED = {"device", "requests_per_minute", "fresh"}
@@ -31,23 +33,20 @@ Rows = Mapping[type[Row], Sequence[Mapping[str, Any]]]
 
 def question_key(question: Question) -> str:
     """A key of the question as it was asked: the same one, night after night, has the same."""
-    return content_key(asks=question.asks, asked=parameters_of(question))
+    # Of what was given, and not of how it is shown: what is masked depends on what a process knows.
+    return content_key(asks=question.asks, asked=_given(question, _plain))
 
 
 def parameters_of(question: Question) -> dict[str, Any]:
-    """What was given, by name, as JSON has it; objects by their names, addresses without credentials."""
-    return {
-        name: _as_json(getattr(question, name))
-        for name in sorted(question.model_fields_set - NOT_ASKED)
-        if getattr(question, name) != type(question).model_fields[name].default
-    }
+    """What was given, by name, as JSON has it; objects by their names, without secrets."""
+    return _given(question, _shown)
 
 
 def answer_key(question: Question) -> str | None:
     """A key of the question and of the content of all that it names; None if something of that is live.
 
-    A store's files count by name, size and time of their last change, all other files and checkpoints by content. What
-    also writes a file has none either: it is asked for that.
+    Files of a store, and of a checkpoint's folder, count by name, size and time of their last change, all other files
+    by content. What also writes a file has no key either: it is asked for that.
     """
     if getattr(question, "table", None) is not None:
         return None
@@ -58,9 +57,8 @@ def answer_key(question: Question) -> str | None:
             if part is None:
                 return None
             parts.setdefault(name, []).append(part)
-    return content_key(
-        question=question_key(question), content=parts, embaudit=version("embaudit"), code=code_digest("embaudit")
-    )
+    code = version("embaudit"), code_digest("embaudit")
+    return content_key(question=question_key(question), content=parts, code=code)
 
 
 def rows_of(question: Question, report: Report, key: str | None, asked: datetime) -> Rows:
@@ -70,22 +68,24 @@ def rows_of(question: Question, report: Report, key: str | None, asked: datetime
         key: ``answer_key`` as it was before the answer was found.
     """
     whole = question_key(question)
-    answer_id = key or content_key(question=whole, asked=asked.astimezone(UTC).isoformat())
+    answer_id = _id_of(whole, key, asked)
     subject, function = subjects_of(question)
+    cases = list(report.case_rows())
     answer = {
         "answer_id": answer_id,
         "question_key": whole,
+        "content_key": key,
+        "computed_id": answer_id,
+        "problems_key": _problems_key(report, cases),
         "asks": question.asks,
         "subject": subject,
         "function": function,
-        "question": json.dumps(parameters_of(question), ensure_ascii=False, sort_keys=True),
-        "is_live": key is None,
+        "question": json.dumps(parameters_of(question), ensure_ascii=False, sort_keys=True, default=str),
         "verdict": report.verdict,
         "level": report.level,
         "line": masked(report.line),
         "exit_code": report.exit_code,
         "asked": asked,
-        "last_asked": asked,
         "seconds": report.seconds,
         "embaudit_version": version("embaudit"),
     }
@@ -97,78 +97,149 @@ def rows_of(question: Question, report: Report, key: str | None, asked: datetime
         for figure in report.answer_figures()
         if isfinite(figure.value)
     }
-    cases = [{"answer_id": answer_id, "place": place, **case} for place, case in enumerate(report.case_rows())]
     return {
-        AnswerRow: [answer],
-        AnswerFindingRow: findings,
-        AnswerFigureRow: list(figures.values()),
-        WhyCaseRow: cases,
+        AnswerRow: [_clean(answer)],
+        AnswerFindingRow: list(map(_clean, findings)),
+        AnswerFigureRow: list(map(_clean, figures.values())),
+        WhyCaseRow: [_clean({"answer_id": answer_id, "place": place, **case}) for place, case in enumerate(cases)],
+    }
+
+
+def again(row: Mapping[str, Any], asked: datetime) -> dict[str, Any]:
+    """The row of an answer that holds: asked again, and not computed."""
+    answer_id = _id_of(row["question_key"], row["content_key"], asked)
+    return {**row, "answer_id": answer_id, "asked": asked, "seconds": 0.0}
+
+
+def subjects_of(question: Question) -> tuple[str, str]:
+    """What a question was asked of, and the function that it was compared with or asked through; without secrets."""
+    given = {name: value for name, _, value in _named(question)}
+    names = [str(_shown(given[name], True)) for name in type(question).arguments() if name in given]
+    return names[0], names[1] if len(names) > 1 else ""
+
+
+def _id_of(question: str, key: str | None, asked: datetime) -> str:
+    return content_key(question=question, content=key, asked=asked.astimezone(UTC).isoformat())
+
+
+def _problems_key(report: Report, cases: Sequence[Mapping[str, Any]]) -> str:
+    """What is wrong, so that what somebody accepted does not stand for worse: shares by tenths, counts by doubles."""
+    if report.level != "problem":
+        return ""
+    wrong = [[finding.name, _about(finding.value)] for finding in report.findings if finding.level == "problem"]
+    wrong += [[str(case["query"]), str(case["expected"])] for case in cases if case["lost"] != "found"]
+    return content_key(wrong=sorted(wrong))
+
+
+def _about(value: float | None) -> str:
+    if value is None or not isfinite(value):
+        return ""
+    return f"{value:.1f}" if abs(value) <= 1 else f"2^{round(log2(abs(value)))}"
+
+
+def _clean(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Texts as a table can hold them: without halves of characters."""
+    return {
+        name: value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
+        for name, value in row.items()
     }
 
 
 def _named(question: Question) -> Iterator[tuple[str, Option, Any]]:
     """Stores, functions and files of a question that are given."""
-    for name, field in type(question).model_fields.items():
-        written = next((one for one in field.metadata if isinstance(one, Option)), PLAIN)
-        value = getattr(question, name)
+    for name in type(question).model_fields:
+        written, value = _written(question, name), getattr(question, name)
         if value is not None and (written.holds or written.is_file):
             yield name, written, value
 
 
-def subjects_of(question: Question) -> tuple[str, str]:
-    """What a question was asked of, and the function that it was compared with or asked through."""
-    given = {name: value for name, _, value in _named(question)}
-    names = [_shown(given[name]) for name in type(question).arguments() if name in given]
-    names = list(dict.fromkeys(names))
-    return names[0], names[1] if len(names) > 1 else ""
+def _written(question: Question, name: str) -> Option:
+    metadata = type(question).model_fields[name].metadata
+    return next((one for one in metadata if isinstance(one, Option)), PLAIN)
 
 
-def _shown(value: Any) -> str:
-    return masked(without_credentials(name_of(value)))
+def _given(question: Question, said: Callable[[Any, bool], Any]) -> dict[str, Any]:
+    """What was given, by name, and is not the default."""
+    fields = type(question).model_fields
+    values = {name: getattr(question, name) for name in sorted(question.model_fields_set - NOT_ASKED)}
+    return {
+        name: said(value, bool(_written(question, name).holds or _written(question, name).is_file))
+        for name, value in values.items()
+        if value is not fields[name].default and value != fields[name].default
+    }
 
 
-def _as_json(value: Any) -> Any:
+def _plain(value: Any, is_place: bool) -> Any:
+    """A value in JSON's types; a path as it is from anywhere."""
     if isinstance(value, Mapping):
-        return {str(name): _as_json(each) for name, each in value.items()}
-    if isinstance(value, str | Path):
-        return masked(without_credentials(str(value)))
+        return {str(name): _plain(each, is_place) for name, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_as_json(each) for each in value]
-    return value if isinstance(value, bool | int | float) or value is None else _shown(value)
+        return [_plain(each, is_place) for each in value]
+    if isinstance(value, str | Path):
+        return _absolute(str(value)) if is_place else str(value)
+    return value if isinstance(value, bool | int | float) or value is None else name_of(value)
+
+
+def _shown(value: Any, is_place: bool) -> Any:
+    """The same without secrets."""
+    if isinstance(value, Mapping):
+        return {
+            str(name): MASK if SECRET_NAME.search(str(name)) else _shown(each, is_place) for name, each in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [_shown(each, is_place) for each in value]
+    plain = _plain(value, is_place)
+    if not isinstance(plain, str):
+        return plain
+    keep_credentials(plain)
+    return shown_place(plain) if is_place else masked(plain)
+
+
+def _absolute(named: str) -> str:
+    """The path of something that is there, as a watch list has it; any other name as it is."""
+    place = StorePlace(named)
+    return str(place.path.absolute()) if place.is_path and place.path.exists() else named
 
 
 def _content(written: Option, value: Any) -> Any:
     """What stands for the content of something that is named; None if it may be another every time."""
     if written.holds == "store":
-        place = StorePlace(str(value))
+        kind, _, rest = str(value).partition(":")
+        place = StorePlace(rest if kind in OWN else str(value))
         return _signature(place.path) if place.is_path and place.path.exists() else None
     if written.holds == "function":
         return _identity(value) if is_checkpoint(value) else None
     # A source on the hub may have another commit by now.
-    return _digest(Path(value)) if Path(value).exists() else None
+    return _digest(Path(value)) if isinstance(value, str | Path) and Path(value).exists() else None
+
+
+def _files(path: Path) -> list[Path]:
+    """All files below a folder, also behind links; a file by itself, with what its last writers left beside it."""
+    if not path.is_dir():
+        return [path, *sorted(path.parent.glob(f"{path.name}-*"))]
+    return sorted(Path(folder) / name for folder, _, names in os.walk(path, followlinks=True) for name in names)
 
 
 def _signature(path: Path) -> list[list[Any]]:
-    """Of a database's file, with what its last writers left beside it."""
-    beside = path.parent.glob(f"{path.name}-*")
-    files = sorted(one for one in path.rglob("*") if one.is_file()) if path.is_dir() else [path, *sorted(beside)]
-    return [[str(one.relative_to(path.parent)), one.stat().st_size, one.stat().st_mtime_ns] for one in files]
+    return [[str(one), one.stat().st_size, one.stat().st_mtime_ns] for one in _files(path) if one.exists()]
 
 
-def _identity(reference: Any) -> str | None:
-    """Of the files as they are; how they are read is part of the question."""
-    from embaudit.checkpoint import LoadOptions, resolve
-    from embaudit.checkpoint.load import describe
+def _identity(reference: Any) -> Any:
+    """Of all files of a checkpoint, those beside the weights too: how they are read is part of the question."""
+    from embaudit.checkpoint import resolve
 
-    options = LoadOptions(allow_pickle=True, trust_remote_code=True)
     try:
-        _, identity = describe(resolve(str(reference), allow_pickle=True, trust_remote_code=True), options)
+        resolved = resolve(str(reference), allow_pickle=True, trust_remote_code=True)
     except EmbauditError:
         # What is wrong with it is said where it is opened.
         return None
-    return identity.checkpoint_id
+    return _signature(resolved.folder.absolute())
 
 
-def _digest(path: Path) -> list[str]:
-    files = sorted(one for one in path.rglob("*") if one.is_file()) if path.is_dir() else [path]
-    return [hashlib.sha256(one.read_bytes()).hexdigest() for one in files]
+def _digest(path: Path) -> list[list[str]]:
+    """By name and content: names are all that some questions read."""
+    digests = []
+    for one in _files(path) if path.is_dir() else [path]:
+        with one.open("rb") as file:
+            digests.append([str(one.relative_to(path)), hashlib.file_digest(file, "sha256").hexdigest()])
+    return digests

@@ -46,6 +46,7 @@ class AnsweredNow(BaseModel):
         is_new: whether it was asked tonight; False if it stands since an earlier night.
     """
 
+    answer_id: str = ""
     asks: str
     subject: str
     verdict: str = "not answered"
@@ -54,11 +55,6 @@ class AnsweredNow(BaseModel):
     before: str | None = None
     is_new: bool = True
     is_accepted: bool = False
-
-    @property
-    def item(self) -> str:
-        """As ``found_item`` has it, if it is a problem."""
-        return f"{self.subject} {self.asks}: {self.verdict}"
 
     @property
     def problems(self) -> Iterator[Problem]:

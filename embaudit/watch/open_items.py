@@ -73,14 +73,10 @@ def read_accepted_in_indexes(warehouse: Warehouse | str, wait_seconds: float) ->
 
 
 def read_accepted_subjects(warehouse: Warehouse | str, wait_seconds: float) -> set[tuple[str, str]]:
-    """(what, name) of watched endpoints and checkpoints of which all that was found is accepted.
-
-    Of an answer, the name is what was asked of what, with the verdict: several questions may be asked of one index.
-    """
+    """(what, name) of watched endpoints and checkpoints of which all that was found is accepted."""
     with open_reader(warehouse_at(warehouse), wait_seconds) as connection:
         rows = connection.execute(
-            "SELECT what, CASE WHEN what = 'answer' THEN concat(against, ' ', item) ELSE against END AS name "
-            "FROM found_item WHERE list_contains(?, what) GROUP BY ALL "
+            "SELECT what, against FROM found_item WHERE list_contains(?, what) GROUP BY ALL "
             "HAVING count(*) = count(accepted)",
             [LOOKED_AT],
         ).fetchall()

@@ -131,8 +131,11 @@ class WatchOutcome(BaseModel):
             for said, count in Counter(map(_own, self.indexes)).items()
             if said
         ]
-        if well := sum(not any(answer.problems) for answer in self.answers):
-            parts.append(f"{well} question{'s' * (well > 1)} answered well")
+        fine = [answer for answer in self.answers if not any(answer.problems)]
+        well = sum(not answer.is_accepted for answer in fine)
+        for count, said in ((well, "well"), (len(fine) - well, "as accepted")):
+            if count:
+                parts.append(f"{count} question{'s' * (count > 1)} answered {said}")
         return "; ".join(parts) or "nothing watched"
 
     def problem(self) -> NightProblem | None:

@@ -29,6 +29,8 @@ PLAIN = 12
 LEAST_PART = 8
 # user:password@ or token@ between the scheme and the host.
 CREDENTIALS = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)[^/\s?#]*@")
+# A password that somebody forgot to escape: everything up to the last @ before a host.
+SLASHED = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)[^\s?#@]*:[^\s?#]*@(?=[^/\s]+)")
 # Brackets stand in no user of an address, but around one that is quoted.
 IN_ADDRESS = re.compile(
     r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<user>[^/\s?#:@\[\]<>\"]*)(?::(?P<password>[^/\s?#]*))?@"
@@ -56,6 +58,12 @@ _kept: set[str] = set()
 def without_credentials(text: str) -> str:
     """The text with every ``scheme://user:password@host`` replaced by ``scheme://host``."""
     return CREDENTIALS.sub(r"\g<scheme>", text)
+
+
+def shown_place(text: str) -> str:
+    """An address, a connection string or a path without any secret in it: ``password=***``."""
+    text = CREDENTIALS.sub(r"\g<scheme>", SLASHED.sub(r"\g<scheme>", text))
+    return masked(ASSIGNED.sub(lambda found: found[0].removesuffix(found["value"]) + MASK, text))
 
 
 def has_credentials(text: str) -> bool:

@@ -1,6 +1,6 @@
 -- What was the last answer to each question, and since when is it so?
 SELECT
-    latest.asks, latest.subject, latest.function, latest.level, latest.line, history.since, latest.last_asked,
+    latest.asks, latest.subject, latest.function, latest.level, latest.line, history.since, latest.asked,
     round(latest.seconds, 1) AS seconds, latest.answer_id
 FROM latest_answer AS latest
 JOIN answer_history AS history USING (answer_id)

@@ -6,8 +6,8 @@ FROM (
     JOIN latest_result AS latest USING (audit_id, measure)
     UNION ALL
     SELECT
-        latest.subject, found.level, latest.asks, found.sentence, nullif(found.advice, ''), found.answer_id, found.place
+        latest.subject, found.level, latest.asks, found.sentence, nullif(found.advice, ''), latest.answer_id, found.place
     FROM answer_finding AS found
-    JOIN latest_answer AS latest USING (answer_id)
+    JOIN latest_answer AS latest ON latest.computed_id = found.answer_id
 )
 ORDER BY source, audit_id, list_position(['problem', 'look', 'not measured', 'ok'], level), place, measure;

@@ -2,4 +2,4 @@
 CREATE OR REPLACE VIEW latest_answer AS
 SELECT *
 FROM answer
-QUALIFY row_number() OVER (PARTITION BY question_key ORDER BY last_asked DESC, asked DESC, answer_id) = 1;
+QUALIFY row_number() OVER (PARTITION BY question_key ORDER BY asked DESC, answer_id) = 1;

@@ -13,6 +13,6 @@ SELECT
     answer.function,
     answer.answer_id
 FROM answer_figure AS part
-JOIN answer USING (answer_id)
+JOIN answer ON answer.computed_id = part.answer_id
 WHERE part.figure = 'recall_at_10'
 WINDOW of_setting AS (PARTITION BY answer.question_key, part.item ORDER BY answer.asked, answer.answer_id);

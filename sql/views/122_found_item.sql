@@ -69,12 +69,12 @@ FROM (
     )
     WHERE status IN ('failed', 'gone')
     UNION ALL
-    -- The same verdict, night after night, is one item: of the first answer since another was given.
+    -- The same, night after night, is one item: of the first answer since another verdict, or something else was wrong.
     SELECT first_answer_id, 'answer', subject, '', concat(asks, ': ', verdict)
     FROM (
         SELECT *
         FROM answer_history
-        QUALIFY row_number() OVER (PARTITION BY question_key ORDER BY last_asked DESC, asked DESC, answer_id) = 1
+        QUALIFY row_number() OVER (PARTITION BY question_key ORDER BY asked DESC, answer_id) = 1
     )
     WHERE level = 'problem'
 ) AS looked_at

@@ -1,7 +1,7 @@
 -- Every look at every endpoint, by a watch, `verify` or `parity`, and where its verdict changed.
 CREATE OR REPLACE VIEW endpoint_history AS
 WITH looked AS (
-    SELECT endpoint, asked, verdict, worst, kinds_apart, kinds, checkpoint, line, look_key
+    SELECT endpoint, asked, verdict, worst, kinds_apart, kinds, checkpoint, line, look_key, 'watch' AS series
     FROM served
     UNION ALL
     SELECT
@@ -13,10 +13,12 @@ WITH looked AS (
         CAST(max(part.of) FILTER (part.figure = 'kinds_apart') AS INTEGER),
         answer.subject,
         answer.line,
-        answer.answer_id
+        answer.answer_id,
+        answer.question_key
     FROM answer
-    LEFT JOIN answer_figure AS part USING (answer_id)
-    WHERE answer.asks IN ('verify', 'parity')
+    LEFT JOIN answer_figure AS part ON part.answer_id = answer.computed_id
+    -- What can be told by its content alone is no endpoint.
+    WHERE answer.asks IN ('verify', 'parity') AND answer.content_key IS NULL
     GROUP BY ALL
 )
 SELECT
@@ -31,4 +33,4 @@ SELECT
     line,
     look_key
 FROM looked
-WINDOW of_endpoint AS (PARTITION BY endpoint, checkpoint ORDER BY asked, look_key);
+WINDOW of_endpoint AS (PARTITION BY endpoint, series ORDER BY asked, look_key);

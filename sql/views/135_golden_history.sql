@@ -11,7 +11,8 @@ WITH looked AS (
         golden_share_low,
         golden_share_high,
         golden_lost,
-        row_number() OVER (PARTITION BY store ORDER BY asked, check_key) AS night
+        row_number() OVER (PARTITION BY store ORDER BY asked, check_key) AS night,
+        'watch' AS series
     FROM index_check
     WHERE golden_queries IS NOT NULL
     UNION ALL
@@ -29,11 +30,12 @@ WITH looked AS (
                 {'query': query, 'expected': expected, 'lost': lost, 'said': sentence, 'mend': mend} ORDER BY place
             ) FILTER (lost <> 'found'))
             FROM why_case
-            WHERE why_case.answer_id = answer.answer_id
+            WHERE why_case.answer_id = answer.computed_id
         ),
-        row_number() OVER (PARTITION BY answer.question_key ORDER BY answer.asked, answer.answer_id)
+        row_number() OVER (PARTITION BY answer.question_key ORDER BY answer.asked, answer.answer_id),
+        answer.question_key
     FROM answer
-    JOIN answer_figure AS part USING (answer_id)
+    JOIN answer_figure AS part ON part.answer_id = answer.computed_id
     WHERE answer.asks = 'why' AND part.figure = 'found'
 ),
 lost AS (
@@ -44,7 +46,7 @@ SELECT
     query ->> '$.query' AS query,
     query ->> '$.expected' AS expected,
     asked,
-    min(asked) OVER (PARTITION BY store, query ->> '$.query', night - place) AS lost_since,
+    min(asked) OVER (PARTITION BY store, series, query ->> '$.query', query ->> '$.expected', night - place) AS lost_since,
     query ->> '$.lost' AS lost,
     query ->> '$.said' AS said,
     query ->> '$.mend' AS mend,
@@ -55,5 +57,10 @@ SELECT
     golden_share_high,
     check_key
 FROM (
-    SELECT *, row_number() OVER (PARTITION BY store, query ->> '$.query' ORDER BY night) AS place FROM lost
+    SELECT
+        *,
+        row_number() OVER (
+            PARTITION BY store, series, query ->> '$.query', query ->> '$.expected' ORDER BY night
+        ) AS place
+    FROM lost
 );

@@ -3,40 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
+from exported_index import ROWS, Index
 from tiny import ENGLISH, tiny_bert
 
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
-
-ROWS = 120
-
-
-@dataclass
-class Index:
-    """An exported index of texts, a checkpoint that built it, and another one."""
-
-    path: Path
-    model: Path
-    other: Path
-    texts: list[str]
-    encode: Callable[[Path, Sequence[str]], np.ndarray]
-
-    def write(self, foreign: int = 0, rows: int = ROWS) -> None:
-        """Its first rows are the other checkpoint's."""
-        texts = self.texts[:rows]
-        vectors = self.encode(self.model, texts)
-        if foreign:
-            vectors[:foreign] = self.encode(self.other, texts[:foreign])
-        ids = [f"chunk-{number}" for number in range(rows)]
-        table = pa.table({"id": ids, "text": texts, "vector": list(vectors.astype(np.float32))})
-        pq.write_table(table, self.path)
 
 
 @pytest.fixture(scope="session")

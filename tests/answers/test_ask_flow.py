@@ -11,7 +11,7 @@ import faiss
 import numpy as np
 import pytest
 from commands import run_here
-from conftest import Index
+from exported_index import Index
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
 
@@ -53,7 +53,7 @@ def test_three_nights_of_an_index(home: Path, index: Index) -> None:
 
     # Nothing has changed: nothing is computed.
     again = asked("vectors", **question)
-    assert again == first.model_copy(update={"is_reused": True})
+    assert again == first.model_copy(update={"is_reused": True, "answer_id": again.answer_id})
 
     index.write(foreign=30)
     with pytest.raises(AnswerProblem) as raised:
@@ -61,10 +61,18 @@ def test_three_nights_of_an_index(home: Path, index: Index) -> None:
     assert (raised.value.state, raised.value.exit_code) == ("Not wholly its own", 1)
     assert "answers" in raised.value.kept
 
-    (one, two) = rows(home, "FROM answer ORDER BY asked")
-    assert one["last_asked"] > one["asked"]
-    assert two["last_asked"] == two["asked"]
-    assert (one["question_key"] == two["question_key"], one["answer_id"] == two["answer_id"]) == (True, False)
+    one, stands, two = rows(home, "FROM answer ORDER BY asked")
+    assert (stands["computed_id"], stands["seconds"], stands["verdict"]) == (one["answer_id"], 0, one["verdict"])
+    assert (one["question_key"] == two["question_key"], one["content_key"] == two["content_key"]) == (True, False)
+    # The first content is back, and so is its answer; that is a change of its own.
+    index.write()
+    assert asked("vectors", **question).verdict == "wholly its own"
+    history = rows(home, "SELECT verdict, since FROM answer_history ORDER BY asked")
+    assert [row["verdict"] for row in history] == [*["wholly its own"] * 2, "not wholly its own", "wholly its own"]
+    assert len({row["since"] for row in history}) == 3
+    index.write(foreign=30)
+    assert asked("vectors", **question).exit_code == 1
+    two = rows(home, "FROM answer ORDER BY asked")[-1]
     (change,) = rows(home, "FROM answer_history WHERE verdict_before IS NOT NULL")
     assert (change["verdict_before"], change["verdict"]) == ("wholly its own", "not wholly its own")
     foreign = rows(

@@ -245,6 +245,7 @@ BY_HAND: dict[str, list[Broken]] = {
     "watch_run": [broken(1, "in_set a_run_without_problems_is_completed", state="Completed")],
     "answer": [
         broken(1, "in_set only_the_ok_ends_well", exit_code=0),
+        broken(1, "in_set only_what_has_content_is_reused", content_key=None, computed_id="s1"),
         accepted(0, exit_code=1),
     ],
     "served": [broken(0, "in_set compared_rows_have_a_checkpoint", checkpoint_id=None)],

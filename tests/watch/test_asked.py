@@ -86,7 +86,7 @@ def test_what_is_asked_every_week_stands_until_then(days: int, is_new: bool, hom
         run_write(
             home / "warehouse.duckdb",
             5.0,
-            lambda connection: connection.execute("UPDATE answer SET asked = ?, last_asked = ?", [asked, asked]),
+            lambda connection: connection.execute("UPDATE answer SET asked = ?", [asked]),
         )
     answer = answer_of_entry(entry, warehouse)
     assert (answer.verdict, answer.is_new) == ("sound", is_new)
