@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin
@@ -64,8 +66,17 @@ def question_command(
         for sent in made.texts_sent():
             say_that_texts_leave(sent, is_agreed=given.get("yes", False))
         progress = Progress(say, progress_lines(), time_left(), keeps_what_ran=True)
-        answer = _kept(made, progress) if given.get("keep") else made.answer(progress)
-        return finish(made, answer, **{one.name: given[one.name] for one in more if one.name is not None})
+        form = {one.name: given[one.name] for one in more if one.name is not None}
+        if not given.get("keep"):
+            return finish(made, made.answer(progress), **form)
+        from embaudit.questions.answered import answer_key
+
+        key, asked_at = answer_key(made), datetime.now(UTC)
+        answer = made.answer(progress)
+        code = finish(made, answer, **form)
+        # What was found is shown, whatever becomes of the warehouse.
+        _keep(made, answer, key, asked_at)
+        return code
 
     if question.asks in ASKS:
         options.append(KEEP)
@@ -84,16 +95,14 @@ def show_report(question: Question, report: Report, **form: Any) -> int:
     return OutputOptions(**form).show(report, question.asks, subjects_of(question)[0])
 
 
-def _kept(question: Question, progress: Progress) -> Report:
+def _keep(question: Question, report: Any, key: str | None, asked: datetime) -> None:
     from embaudit_flows.server.settings import set_defaults
 
     # Before Prefect is imported, which otherwise prints what other libraries log.
     set_defaults(show_logs=False)
-    from embaudit.api.keep import answer_and_keep
+    from embaudit.api.keep import keep
 
-    report, answer_id = answer_and_keep(question, progress)
-    say(f"Kept as answer {answer_id}.")
-    return report
+    say(f"Kept as answer {keep(question, report, key, asked)}.")
 
 
 def _parameter(name: str, field: FieldInfo) -> click.Parameter:
@@ -183,21 +192,27 @@ def _value(name: str, field: FieldInfo, given: Any) -> Any:
     return given
 
 
+def _no_number(name: str) -> Any:
+    """NaN and Infinity are Python's, and no JSON."""
+    raise ValueError(name)
+
+
 def _mapping(flag: str, written: Option, given: tuple[str, ...], kind: Any) -> dict[str, Any]:
     """NAME=VALUE as they were typed. Of any value, what is JSON is read as such."""
     read: dict[str, Any] = {}
     for one in given:
         name, mark, value = one.partition("=")
+        name = name.strip()
         if not (name and mark) or (kind is int and not value.strip().isdigit()):
             what = "number" if kind is int else "value"
             raise UsageError(
                 f"{flag} {one!r} names no {what}.",
                 next_step=f"Write it so: {flag} {written.example or written.metavar}",
             )
-        read[name.strip()] = value
+        if name in read:
+            raise UsageError(f"{flag} {name} is given twice.", next_step="Give it once.")
+        read[name] = value
         if kind is Any:
-            try:
-                read[name] = json.loads(value)
-            except ValueError:
-                continue
+            with suppress(ValueError):
+                read[name] = json.loads(value, parse_constant=_no_number)
     return read

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import version
+from urllib.parse import quote
 from xml.etree import ElementTree
 
 from embaudit.declared.finding import Finding, Level
@@ -14,6 +16,7 @@ from embaudit.warehouse.gate.verdict import GateVerdict
 
 # SARIF's levels; what was not measured is a note that the run says nothing of it.
 SARIF_LEVELS: dict[Level, str] = {"problem": "error", "look": "warning", "not measured": "note", "ok": "none"}
+NOT_IN_XML = re.compile("[\ud800-\udfff\ufffe\uffff]")
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
@@ -59,7 +62,7 @@ def junit(name: str, subject: str, checked: Iterable[CheckedRule], seconds: floa
         "failures": sum(one.level == "problem" for one in cases),
         "skipped": sum(one.level == "not measured" for one in cases),
     }
-    named = {"name": f"embaudit {name} {subject}", "time": f"{seconds:.1f}"}
+    named = {"name": _plain(f"embaudit {name} {subject}"), "time": f"{seconds:.1f}"}
     suite = ElementTree.Element("testsuite", named | {key: str(count) for key, count in counts.items()})
     for one in cases:
         case = ElementTree.SubElement(suite, "testcase", classname=f"embaudit.{name}", name=_plain(one.name))
@@ -78,13 +81,13 @@ def junit(name: str, subject: str, checked: Iterable[CheckedRule], seconds: floa
 def sarif(name: str, subject: str, checked: Iterable[CheckedRule]) -> str:
     """A run with a result for each problem, look, and what was not measured."""
     found = [one for one in checked if one.level != "ok"]
-    rules = [{"id": rule} for rule in dict.fromkeys(one.name for one in found)]
+    rules = [{"id": rule} for rule in dict.fromkeys(_plain(one.name) for one in found)]
     results = [
         {
-            "ruleId": one.name,
+            "ruleId": _plain(one.name),
             "level": SARIF_LEVELS[one.level],
-            "message": {"text": f"{one.said} {one.more}".strip()},
-            "locations": [{"physicalLocation": {"artifactLocation": {"uri": subject}}}],
+            "message": {"text": _plain(f"{one.said} {one.more}".strip())},
+            "locations": [{"physicalLocation": {"artifactLocation": {"uri": quote(_plain(subject), safe="/:")}}}],
         }
         for one in found
     ]
@@ -102,4 +105,4 @@ def _more(finding: Finding) -> str:
 
 def _plain(text: str) -> str:
     """Without characters that XML cannot hold."""
-    return "".join(one for one in text if one in "\t\n\r" or (ord(one) >= 0x20 and not 0xD800 <= ord(one) < 0xE000))
+    return "".join(one for one in text if one in "\t\n\r" or (one >= " " and not NOT_IN_XML.match(one)))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from embaudit.system.toml import complaint
 from embaudit.words.errors import UsageError
@@ -65,6 +65,19 @@ class Question(BaseModel, ABC):
 
     # What the question's command and call are called.
     asks: ClassVar[str]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _none_is_nothing(cls, asked: Any) -> Any:
+        """None for a mapping is an empty one."""
+        if not isinstance(asked, dict):
+            return asked
+        fields = cls.model_fields
+        return {
+            name: value
+            for name, value in asked.items()
+            if value is not None or name not in fields or fields[name].default != {}
+        }
 
     @classmethod
     def of(cls, **asked: Any) -> Self:

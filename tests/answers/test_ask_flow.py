@@ -73,10 +73,10 @@ def test_three_nights_of_an_index(home: Path, index: Index) -> None:
     index.write(foreign=30)
     assert asked("vectors", **question).exit_code == 1
     two = rows(home, "FROM answer ORDER BY asked")[-1]
-    (change,) = rows(home, "FROM answer_history WHERE verdict_before IS NOT NULL")
-    assert (change["verdict_before"], change["verdict"]) == ("wholly its own", "not wholly its own")
+    changes = rows(home, "FROM answer_history WHERE is_other_verdict AND verdict_before IS NOT NULL ORDER BY asked")
+    assert (changes[0]["verdict_before"], changes[0]["verdict"]) == ("wholly its own", "not wholly its own")
     foreign = rows(
-        home, "SELECT round(value, 6) AS value, of FROM answer_figure WHERE figure = 'foreign' ORDER BY value"
+        home, "SELECT DISTINCT round(value, 6) AS value, of FROM answer_figure WHERE figure = 'foreign' ORDER BY value"
     )
     assert [(row["value"], row["of"]) for row in foreign] == [(0.0, 120), (0.25, 120)]
     (found,) = rows(home, "SELECT level, sentence FROM answer_finding WHERE level = 'problem' ORDER BY place LIMIT 1")
@@ -154,7 +154,8 @@ def test_a_command_keeps_its_answer_where_it_is_asked_to(home: Path, index: Inde
         kept = run_here((*words, *more), environment | variables, tmp_path)
         assert kept.returncode == 0, kept.stderr
         assert "Kept as answer" in kept.stderr
-    (answer,) = rows(home, "FROM answer")
+    first, answer = rows(home, "FROM answer ORDER BY asked")
+    assert first["content_key"] == answer["content_key"]
     assert (answer["verdict"], answer["line"]) == ("wholly its own", json.loads(plain.stdout)["line"])
     assert (home / "reports" / "answers" / f"{answer['answer_id']}.html").exists()
     # The flow, asked the same, computes nothing.

@@ -22,6 +22,15 @@ CHECKED = [
 ]
 
 
+def test_what_xml_cannot_hold_is_left_out() -> None:
+    odd = "a\x07 \ufffe\uffff\ud800 store #1?.parquet"
+    (suite,) = ElementTree.fromstring(junit("why", odd, [CheckedRule(odd, "problem", odd, odd)]))
+    assert suite.get("name") == "embaudit why a  store #1?.parquet"
+    (run,) = json.loads(sarif("why", odd, [CheckedRule(odd, "problem", odd, odd)]))["runs"]
+    uri = run["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+    assert uri == "a%20%20store%20%231%3F.parquet"
+
+
 def test_junit_has_a_case_each() -> None:
     suites = ElementTree.fromstring(junit("check", "./model", CHECKED, 2.25))
     (suite,) = suites
@@ -42,12 +51,14 @@ def test_junit_has_a_case_each() -> None:
 
 def test_sarif_has_a_result_for_all_but_what_is_right() -> None:
     (run,) = json.loads(sarif("check", "./model", CHECKED))["runs"]
-    assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == [one.name for one in CHECKED if one.level != "ok"]
+    assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == [
+        one.name.replace("\x00", "") for one in CHECKED if one.level != "ok"
+    ]
     assert [(result["ruleId"], result["level"]) for result in run["results"]] == [
         ("verdict", "error"),
         ("limits", "warning"),
         ("quality", "note"),
-        ("a \x00 query → ünï", "error"),
+        ("a  query → ünï", "error"),
     ]
     assert run["results"][0]["message"]["text"] == "Do not serve: two layers changed places. It was saved wrong."
     (place,) = run["results"][0]["locations"]

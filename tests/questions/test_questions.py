@@ -17,6 +17,7 @@ import embaudit
 from embaudit.cli import questions as commands
 from embaudit.cli.question import flag_of, written_as
 from embaudit.declared.option import Argument
+from embaudit.questions.answered import answer_key, parameters_of, question_key, subjects_of
 from embaudit.questions.check.question import CheckQuestion
 from embaudit.questions.parity.question import ParityQuestion
 from embaudit.questions.passport.question import PassportQuestion, VerifyQuestion
@@ -26,6 +27,7 @@ from embaudit.questions.switch.question import SwitchQuestion
 from embaudit.questions.vectors.question import VectorsQuestion
 from embaudit.questions.why.question import WhyQuestion
 from embaudit.words.errors import UsageError
+from embaudit_flows.ask import named
 
 QUESTIONS: tuple[type[Question], ...] = (
     CheckQuestion,
@@ -169,6 +171,89 @@ def test_two_stores_and_two_of_neither_stay_as_they_are_given(places: dict[str, 
     for first, second in ((places["store"], places["store"]), (places["folder"], places["gone"])):
         question = VectorsQuestion.of(store=first, function=second)
         assert (question.store, question.function) == (first, second)
+
+
+def test_what_is_given_twice_is_refused() -> None:
+    done = CliRunner().invoke(commands.search, ["store", "--where", "a=1", "--where", "a =2"])
+    assert isinstance(done.exception, UsageError)
+    assert "--where a is given twice" in done.exception.happened
+
+
+def test_none_for_a_mapping_is_an_empty_one() -> None:
+    question = SearchQuestion.of(store="s", where=None, query_settings=None)
+    assert (dict(question.where), dict(question.query_settings)) == ({}, {})
+
+
+@pytest.mark.parametrize("asked", [{"query": "q", "expect": []}, {"query": {"q": []}}, {"query": "q"}])
+def test_a_query_that_should_find_nothing_is_refused(asked: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match=r"not said what .* should find"):
+        _ = WhyQuestion.of(store="s", function="f", **asked).cases
+
+
+def test_fewer_dimensions_are_an_endpoints_or_kept() -> None:
+    with pytest.raises(UsageError, match="there is none") as raised:
+        embaudit.parity("packaged:all-MiniLM-L6-v2", "packaged:all-MiniLM-L6-v2", dimensions=64)  # type: ignore[misc]
+    assert "kept_dimensions" in (raised.value.next_step or "")
+
+
+SECRET = {
+    "a parameter": "postgresql://h/d?user=a&password=geheimnis",
+    "a connection string": "postgresql:host=h password=geheimnis",
+    "a key": "qdrant:http://h:6333?api_key=geheimnis",
+    "a slash in it": "postgresql://u:ge/heimnis@h/d",
+    "escaped": "postgresql://u:geheimnis@h/d",
+}
+
+
+@pytest.mark.parametrize("store", SECRET.values(), ids=SECRET)
+def test_no_secret_is_kept_or_shown(store: str) -> None:
+    question = SearchQuestion.of(store=store, function="f", fields={"api_key": "sk-abcdef123456"})
+    before = question_key(question)
+    said = f"{subjects_of(question)} {parameters_of(question)} {named('search', {'store': store})}"
+    for secret in ("geheimnis", "heimnis", "sk-abcdef123456"):
+        assert secret not in said
+    assert question_key(question) == before, "whatever is masked by now"
+
+
+def test_names_of_files_are_the_same_from_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    np.save(tmp_path / "v.npy", np.eye(4))
+    monkeypatch.chdir(tmp_path)
+    here, there = VectorsQuestion.of(store="v.npy"), VectorsQuestion.of(store=str(tmp_path / "v.npy"))
+    assert question_key(here) == question_key(there)
+    assert subjects_of(here) == (str(tmp_path / "v.npy"), "")
+
+
+CHANGES: dict[str, Any] = {
+    "a renamed document": lambda folder: (folder / "docs" / "a.txt").rename(folder / "docs" / "b.txt"),
+    "an export beside the weights": lambda folder: (folder / "model" / "model.onnx").write_bytes(b"x"),
+    "the store": lambda folder: np.save(folder / "v.npy", np.eye(5)),
+    "what a writer left": lambda folder: (folder / "v.npy-wal").write_bytes(b"x"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_what_an_answer_depends_on_is_in_its_key(change: Any, tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "a.txt").write_text("x")
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "config.json").write_text("{}")
+    np.save(tmp_path / "v.npy", np.eye(4))
+    question = VectorsQuestion.of(
+        store=str(tmp_path / "v.npy"), function=str(tmp_path / "model"), expected=tmp_path / "docs"
+    )
+    before = answer_key(question)
+    assert before is not None
+    assert answer_key(question) == before
+    change(tmp_path)
+    assert answer_key(question) != before
+
+
+def test_what_is_live_or_writes_a_file_has_no_key(tmp_path: Path) -> None:
+    np.save(tmp_path / "v.npy", np.eye(4))
+    for more in ({"function": "http://localhost:1"}, {"function": "python:a:b"}, {"table": "rows.csv"}):
+        assert answer_key(VectorsQuestion.of(store=str(tmp_path / "v.npy"), **more)) is None
+    assert answer_key(VectorsQuestion.of(store="postgresql://h/d")) is None
+    assert answer_key(VectorsQuestion.of(store=f"numpy:{tmp_path / 'v.npy'}")) is not None
 
 
 WRONG = {

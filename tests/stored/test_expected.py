@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import embaudit
-from embaudit.words.errors import UsageError
+from embaudit.words.errors import CorpusError, UsageError
 
 TEXTS = {f"doc-{number}": f"the river and the stone {number}" for number in range(40)}
 
@@ -67,6 +67,7 @@ def test_rows_that_never_came_are_named(name: str, write: Any, index: Any, tmp_p
     assert report.line.startswith("The index is not whole: 5 of 40 that")
     assert told["absent_rows"][0] == "problem"
     assert "5 of 40 that" in told["absent_rows"][1]
+    assert "(by id)" in told["absent_rows"][1]
     assert "'doc-35', 'doc-36', 'doc-37' and 2 more" in told["absent_rows"][1]
     assert told["unexpected_rows"] == (
         "look",
@@ -109,6 +110,53 @@ def test_too_few_rows_are_a_problem(index: Any) -> None:
     report = embaudit.vectors(index(TEXTS), fewest_rows=1_000)
     assert found(report)["fewest_rows"] == ("problem", "It has 40 rows, and should have at least 1,000.")
     assert report.exit_code == 1
+
+
+ODD_LISTS = {
+    "texts with lines of their own": ("odd.csv", 'id,text\na,"one\ntwo"\nb,"three\r\nfour"\n', []),
+    "ends of lines that JSON leaves": ("odd.jsonl", '{"id": "a", "text": "one\\ntwo"}\n{"id": "b"}\n', []),
+    "a separator of lines in a text": ("odd.jsonl", '{"id": "a"}\n{"id": "b", "note": "x\u2028y"}\n', []),
+    "ids that are nothing": ("odd.csv", "id,text\na,\n,\nb,\n", []),
+    "a list in JSON": ("odd.json", '["a", "b", "c"]', ["c"]),
+    "a byte order mark and blank lines": ("odd.txt", "\ufeffa\n\nb\n", []),
+    "twice": ("odd.txt", "a\na\nb\n", []),
+}
+
+
+@pytest.mark.parametrize(("name", "content", "absent"), ODD_LISTS.values(), ids=ODD_LISTS)
+def test_odd_lists_are_read_as_they_are_meant(
+    name: str, content: str, absent: list[str], index: Any, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_bytes(content.encode())
+    report = embaudit.vectors(index({"a": "one\ntwo", "b": "three\r\nfour"}), expected=tmp_path / name)
+    told = found(report)
+    assert told["absent_rows"][0] == ("problem" if absent else "ok"), told
+    assert all(one in told["absent_rows"][1] for one in absent)
+    assert "changed_texts" not in told
+
+
+def test_numbers_that_became_floats_are_the_same_ids(tmp_path: Path) -> None:
+    """As pandas writes whole numbers beside a missing one; and another field has some of them by chance."""
+    rows: dict[str, Any] = {"id": [float(n) for n in range(20)], "tenant": [n % 5 for n in range(20)]}
+    rows["vector"] = list(np.random.default_rng(0).normal(size=(20, 8)).astype(np.float32))
+    pq.write_table(pa.table(rows), tmp_path / "index.parquet")
+    (tmp_path / "ids.txt").write_text("\n".join(map(str, range(20))))
+    report = embaudit.vectors(tmp_path / "index.parquet", expected=tmp_path / "ids.txt")
+    assert found(report)["absent_rows"][0] == "ok"
+
+
+def test_rows_without_names_cannot_be_compared(tmp_path: Path) -> None:
+    np.save(tmp_path / "v.npy", np.random.default_rng(0).normal(size=(20, 8)).astype(np.float32))
+    (tmp_path / "ids.txt").write_text("a\nb\n")
+    report = embaudit.vectors(tmp_path / "v.npy", expected=tmp_path / "ids.txt")
+    assert found(report)["absent_rows"][0] == "not measured"
+    assert report.verdict == "sound"
+
+
+def test_broken_lists_are_named(index: Any, tmp_path: Path) -> None:
+    (tmp_path / "broken.jsonl").write_text('{"id": "a"}\n{"id": \n')
+    with pytest.raises(CorpusError, match=r"broken\.jsonl cannot be read"):
+        embaudit.vectors(index(TEXTS), expected=tmp_path / "broken.jsonl")
 
 
 @pytest.mark.parametrize(("content", "said"), [("", "expects nothing"), ("title\nx\n", "Line 1 of .* has no id")])

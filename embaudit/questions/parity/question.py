@@ -49,11 +49,17 @@ class ParityQuestion(CheckpointOptions, RoleOptions, MaterialPart, ExplanationPa
         from embaudit.checkpoint import LoadOptions
         from embaudit.embedders.as_stored import AsStored
         from embaudit.embedders.backend import backend_function
-        from embaudit.embedders.opened import is_checkpoint, open_both
+        from embaudit.embedders.opened import is_checkpoint, is_endpoint, open_both
         from embaudit.questions.parity.parity import compare_with
 
         material = self.material()
         other, options = self.other, self.load_options
+        if self.dimensions is not None and not any(map(is_endpoint, (self.checkpoint, other))):
+            raise UsageError(
+                "dimensions is what an endpoint is asked for, and there is none.",
+                next_step="To keep the first ones of the other's vectors, as an index may: kept_dimensions, or "
+                "--with-dimensions.",
+            )
         if not is_checkpoint(other) and (self.dtype != "float32" or self.backend != "torch"):
             raise UsageError(
                 "A precision and a backend are those of another checkpoint: an endpoint and a Python object are asked "

@@ -76,7 +76,7 @@ class SearchQuestion(CheckpointOptions, RoleOptions, CacheOptions, QuerySettings
             if (field := self.where_each) is not None:
 
                 def opened(value: str) -> Store:
-                    return opened_for(function, named, replace(rows, where=((field, value),)))
+                    return opened_for(function, named, replace(rows, where=(*rows.where, (field, value))))
 
                 each = TenantFilters(field, opened)
             return look_at_search(

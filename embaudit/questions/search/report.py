@@ -131,7 +131,7 @@ class SearchReport(Report):
                 yield figure_of("recall_at_10", tried.recall, said, asked)
         for tenant in self.tenants:
             if tenant.recall is not None:
-                yield figure_of("recall_at_10", tenant.recall, f"for {tenant.value}", tenant.rows)
+                yield figure_of("recall_at_10", tenant.recall, f"for {tenant.value}", min(asked, TENANT_QUERIES))
         if self.reached is not None:
             value, low, high = self.reached.share
             yield AnswerFigure("missed", value, low=low, high=high, of=self.reached.asked)
@@ -225,7 +225,7 @@ def look_at_search(
         tenants: tuple[Tenant, ...] = ()
         values = 0
         if search is not None and search.takes_where and report.plain is not None:
-            few, (named, values) = ask.first(TENANT_QUERIES), values_of(store, each.field)
+            few, (named, values) = ask.first(TENANT_QUERIES), values_of(filtered or store, each.field)
             tenants = tuple(
                 tenants_of(
                     named,

@@ -70,14 +70,24 @@ def values_of(store: Store, field: str) -> tuple[list[tuple[str, int]], int]:
     Raises:
         UsageError: if rows have no such field.
     """
-    names = [*store.fields, *store.columns.values()]
+    names = list(store.fields)
     if field not in names:
         raise UsageError(
             f"Rows of {store.shown} have no field {field!r}.", next_step=f"They have: {', '.join(sorted(names))}."
         )
     counts: Counter[str] = Counter()
+    kinds: set[type] = set()
     for batch in store.batches([field]):
-        counts.update(str(value) for value in batch.fields[field] if value is not None)
+        values = [value for value in batch.fields[field] if value is not None]
+        counts.update(map(str, values))
+        kinds.update(map(type, values))
+    if len(kinds) > 1:
+        raise UsageError(
+            f"Values of {field!r} in {store.shown} are of several types: "
+            f"{', '.join(sorted(kind.__name__ for kind in kinds))}.",
+            kept="A store tells them apart, and a filter has one of them.",
+            next_step="Bring them to one type, or name another field.",
+        )
     return counts.most_common(MOST), len(counts)
 
 

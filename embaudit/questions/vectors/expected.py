@@ -8,21 +8,25 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import io
 import json
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from embaudit.declared.finding import Finding
 from embaudit.declared.rule import Rule
 from embaudit.stores.store import Store
-from embaudit.words.errors import CorpusError, UsageError
+from embaudit.words.errors import CorpusError, UsageError, one_line
 from embaudit.words.shown import quoted
 
-# Names that are told; --json has ``KEPT`` of them.
-TOLD, KEPT = 3, 1_000
+# Names that are told.
+TOLD = 3
 IDS, TEXTS = ("id", "_id", "doc_id", "document_id", "name", "file"), ("text", "content", "body", "passage", "chunk")
+# Of the list, what a field that is not the id has to hold; and the longest text of a table.
+MOSTLY, MOST_CHARACTERS = 0.5, 2**30
 FORM = "Write an id a line (.txt), a column id (CSV, TSV), or lines with id (.jsonl); or name the folder of documents."
 
 ABSENT = Rule(
@@ -86,8 +90,8 @@ class Completeness:
         if self.absent:
             yield ABSENT.finding(
                 "problem",
-                f"{len(self.absent):,} of {self.expected:,} that {self.source} expects are not in the index: "
-                f"{_some(self.absent)}.",
+                f"{len(self.absent):,} of {self.expected:,} that {self.source} expects are not in the index "
+                f"(by {self.field}): {_some(self.absent)}.",
                 "No search finds them, whatever the indexing run said.",
                 "Put them in again, and look whether the run that should have done so counts what it writes.",
                 len(self.absent) / self.expected,
@@ -125,30 +129,41 @@ def read_expected(path: Path) -> ExpectedRows:
             found = ExpectedRows(names, str(path), are_files=True)
         else:
             found = ExpectedRows(dict(_of_file(path)), str(path))
-    except (OSError, UnicodeDecodeError) as error:
-        raise CorpusError(f"{path} cannot be read: {error}.", next_step=FORM) from error
+    except (OSError, ValueError, csv.Error) as error:
+        raise CorpusError(f"{path} cannot be read: {one_line(error)}", next_step=FORM) from error
     if not found.texts:
         raise UsageError(f"{path} expects nothing: it has no ids.", next_step=FORM)
     return found
 
 
-def compare_expected(store: Store, expected: ExpectedRows) -> Completeness:
-    """One pass over the ids of a store, and over its other fields if ids are not what the list has."""
+def compare_expected(store: Store, expected: ExpectedRows) -> Completeness | None:
+    """One pass over the ids and other fields of a store; None if its rows have neither."""
     ids: Counter[str] = Counter()
-    hashes: dict[str, str] = {}
+    hashes: dict[str, set[str]] = {}
     others: dict[str, Counter[str]] = {name: Counter() for name in store.fields}
+    # A text that a template makes of several fields is not the list's.
+    has_texts = store.template is None
     for batch in store.batches(list(store.fields)):
-        for place, name in enumerate(map(str, batch.ids or ())):
+        for place, name in enumerate(map(_name, batch.ids or ())):
             ids[name] += 1
-            text = batch.texts[place] if batch.texts is not None else None
+            text = batch.texts[place] if batch.texts is not None and has_texts else None
             if text is not None and name in expected.texts:
-                hashes[name] = _hash(text)
+                hashes.setdefault(name, set()).add(_hash(text))
         for field, values in batch.fields.items():
             others[field].update(_plain(value, expected) for value in values if value is not None)
-    by_field = {store.columns.get("id", "id"): ids, **others}
-    field = max(by_field, key=lambda name: len(by_field[name].keys() & expected.texts.keys()))
+    own = store.columns.get("id", "")
+    by_field = {**({own: ids} if own else {}), **others}
+    if not by_field:
+        return None
+    found = {name: len(values.keys() & expected.texts.keys()) for name, values in by_field.items()}
+    field = max(found, key=found.__getitem__)
+    # Some numbers stand in many fields: another than the ids has to hold most of the list.
+    if own and field != own and found[field] < MOSTLY * len(expected.texts):
+        field = own
     there = by_field[field]
-    changed = [name for name, said in expected.texts.items() if said and name in hashes and hashes[name] != said]
+    changed = [
+        name for name, said in expected.texts.items() if field == own and said and said not in hashes.get(name, {said})
+    ]
     return Completeness(
         len(expected.texts),
         field,
@@ -156,6 +171,16 @@ def compare_expected(store: Store, expected: ExpectedRows) -> Completeness:
         tuple(name for name in there if name not in expected.texts),
         tuple(changed),
         expected.source,
+    )
+
+
+def without_ids(store: Store) -> Finding:
+    """Nobody can say what is there of rows that have no names."""
+    return ABSENT.finding(
+        "not measured",
+        f"Rows of {store.shown} have no ids and no other fields, so nobody can say which are there.",
+        "What never came is unknown.",
+        "Name the column of their ids: --id COLUMN; or count them: --fewest-rows N",
     )
 
 
@@ -173,23 +198,40 @@ def fewest_rows_finding(rows: int, fewest: int) -> Finding:
 
 
 def _of_file(path: Path) -> Iterator[tuple[str, str]]:
-    text = path.read_text(encoding="utf-8-sig")
+    # Ends of lines as they are: they may be within a text.
+    text = path.read_bytes().decode("utf-8-sig")
     match path.suffix.lower():
         case ".csv" | ".tsv":
-            rows = csv.DictReader(text.splitlines(), delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
-            yield from _of_records(path, rows)
+            delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
+            # Texts may have lines of their own.
+            csv.field_size_limit(MOST_CHARACTERS)
+            yield from _of_records(path, csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter))
         case ".jsonl" | ".ndjson":
-            yield from _of_records(path, (json.loads(line) for line in text.splitlines() if line.strip()))
+            # Not by splitlines(), which knows ends of lines that JSON leaves as they are.
+            yield from _of_records(path, (json.loads(line) for line in text.split("\n") if line.strip()))
+        case ".json":
+            records = json.loads(text)
+            listed = records if isinstance(records, list) else [records]
+            yield from _of_records(path, (one if isinstance(one, dict) else {"id": one} for one in listed))
         case _:
-            yield from ((line.strip(), "") for line in text.splitlines() if line.strip())
+            yield from ((line, "") for line in text.splitlines() if line.strip())
 
 
-def _of_records(path: Path, records: Iterator[Mapping[str, object]] | csv.DictReader[str]) -> Iterator[tuple[str, str]]:
+def _of_records(path: Path, records: Iterable[object]) -> Iterator[tuple[str, str]]:
     for line, record in enumerate(records, 1):
         if not isinstance(record, dict) or (key := next((name for name in IDS if name in record), None)) is None:
             raise UsageError(f"Line {line:,} of {path} has no id.", next_step=FORM)
         text = next((record[name] for name in TEXTS if record.get(name)), "")
-        yield str(record[key]), _hash(str(text)) if text else ""
+        if (name := _name(record[key])) != "":
+            yield name, _hash(str(text)) if text else ""
+
+
+def _name(value: object) -> str:
+    """An id as text. What pandas makes of whole numbers beside a missing one, 7.0, is 7."""
+    if value is None:
+        return ""
+    whole = str(value).strip()
+    return whole.removesuffix(".0") if re.fullmatch(r"-?\d+\.0", whole) else whole
 
 
 def _is_document(path: Path, folder: Path) -> bool:
@@ -198,7 +240,7 @@ def _is_document(path: Path, folder: Path) -> bool:
 
 def _plain(value: object, expected: ExpectedRows) -> str:
     """A field's value as the list would have it: a path by as much of its end as names a document of the folder."""
-    name = str(value)
+    name = _name(value)
     if expected.are_files and name not in expected.texts:
         parts = Path(name).parts
         for start in range(1, len(parts)):

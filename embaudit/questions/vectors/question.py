@@ -68,6 +68,8 @@ class VectorsQuestion(CheckpointOptions, RoleOptions, CacheOptions, ExplanationP
         """A function that is given before a store is known by what both are."""
         if not isinstance(asked, dict):
             return asked
+        if isinstance(also := asked.get("also"), str | Path):
+            asked = {**asked, "also": [also]}
         store, function = asked.get("store"), asked.get("function")
         if isinstance(function, str | Path) and not _is_store(store) and _is_store(function):
             return {**asked, "store": function, "function": store}
@@ -76,6 +78,11 @@ class VectorsQuestion(CheckpointOptions, RoleOptions, CacheOptions, ExplanationP
     @property
     def encodes_all(self) -> bool:
         return self.every_row or self.table is not None
+
+    @property
+    def counts_all(self) -> bool:
+        """Whether it is asked for what may be in any row, so that none may be left out."""
+        return self.expected is not None or self.fewest_rows is not None
 
     @property
     def functions(self) -> list[Any]:
@@ -97,7 +104,8 @@ class VectorsQuestion(CheckpointOptions, RoleOptions, CacheOptions, ExplanationP
             return self._of_part(self.from_table, progress)
         except SeveralParts as several:
             # Each asks for as many texts as one: where these cost money, it is the user's to say.
-            if self.table is not None or not all(map(is_checkpoint, self.functions)):
+            # And of several, nobody knows which should hold what is expected.
+            if self.table is not None or self.counts_all or not all(map(is_checkpoint, self.functions)):
                 raise
             return look_at_each(str(self.store), several.names, lambda part: self._of_part(part, progress))
 
@@ -119,7 +127,7 @@ class VectorsQuestion(CheckpointOptions, RoleOptions, CacheOptions, ExplanationP
         rows = replace(
             self.read_options(
                 allow_pickle=self.allow_pickle,
-                most=None if self.whole or self.encodes_all else LARGE,
+                most=None if self.whole or self.encodes_all or self.counts_all else LARGE,
                 seed=self.seed,
             ),
             part=part,
@@ -174,13 +182,19 @@ class VectorsQuestion(CheckpointOptions, RoleOptions, CacheOptions, ExplanationP
 
     def _completed(self, report: StoredReport, store: Store) -> StoredReport:
         """With what the index lacks of what it should hold, if that was said."""
-        from embaudit.questions.vectors.expected import compare_expected, fewest_rows_finding, read_expected
+        from embaudit.questions.vectors.expected import (
+            compare_expected,
+            fewest_rows_finding,
+            read_expected,
+            without_ids,
+        )
 
         more: list[Finding] = []
         if self.fewest_rows is not None:
             more.append(fewest_rows_finding(report.alone.profile.rows, self.fewest_rows))
         if self.expected is not None:
-            more += compare_expected(store, read_expected(Path(self.expected))).findings()
+            found = compare_expected(store, read_expected(Path(self.expected)))
+            more += [without_ids(store)] if found is None else found.findings()
         return replace(report, findings=(*report.findings, *more))
 
     def _require_readable(self) -> None:
@@ -202,7 +216,12 @@ def _is_store(named: Any) -> bool:
     from embaudit.embedders.endpoint.recognise import is_address
     from embaudit.stores.kinds import kind_of
 
-    return isinstance(named, str | Path) and not is_address(str(named)) and kind_of(StorePlace(str(named))) is not None
+    if not isinstance(named, str | Path):
+        return False
+    place = StorePlace(str(named))
+    # By its ending alone: Parquet somewhere else.
+    is_file = Path(str(named).partition("?")[0]).suffix == ".parquet"
+    return (is_file or not is_address(str(named))) and kind_of(place) is not None
 
 
 def _told_apart(names: Sequence[str]) -> list[str]:

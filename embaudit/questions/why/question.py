@@ -50,6 +50,7 @@ class WhyQuestion(CheckpointOptions, RoleOptions, CacheOptions, QuerySettingsPar
     k: int = Field(10, ge=1, le=1_000, description="Results that are shown.")
     min_score: Annotated[float | None, Option(metavar="COSINE")] = Field(
         None,
+        allow_inf_nan=False,
         description="The cosine below which the application shows nothing; of LangChain's FAISS by distance, its "
         "relevance.",
     )
@@ -67,6 +68,8 @@ class WhyQuestion(CheckpointOptions, RoleOptions, CacheOptions, QuerySettingsPar
 
         found = [] if self.golden is None else read_golden(Path(self.golden))
         for query, answers in self._pairs().items():
+            if not answers:
+                raise UsageError(f"It is not said what {query!r} should find.", next_step='--expect "ID or text"')
             found.append(GoldenQuery(query, (answers,) if isinstance(answers, str) else tuple(map(str, answers))))
         if not found:
             raise UsageError("There is no query.", next_step='--query "…" --expect ID; or --golden FILE')
