@@ -75,7 +75,7 @@ def test_the_best_of_a_group_is_named_and_groups_stand_alone() -> None:
 def test_without_power_nothing_is_said() -> None:
     (finding,) = counterfactual_findings([an_alternative("cls pooling", (0.02, 0.1), (-0.01, 0.2))])
     assert finding.level == "not measured"
-    assert "could not be told" in finding.sentence
+    assert "Cannot tell" in finding.sentence
 
 
 def test_nothing_is_compared_after_a_tokenizer_problem() -> None:
