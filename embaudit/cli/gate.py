@@ -1,4 +1,4 @@
-"""``embaudit gate``: check a published audit against a policy, for CI: exit code 1 if it fails."""
+"""``embaudit gate``: check a published audit, or answers, against a policy, for CI: exit code 1 if it fails."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ def gate(
     sarif: Path | None,
 ) -> None:
     """Check AUDIT against a policy: a checkpoint's newest result of each measure and question, by its name; or one
-    audit, by its id, first digits, or latest. Nothing is stored.
+    audit, by its id, first digits, or latest. A policy of answers takes the store, endpoint or checkpoint that was
+    asked about, or an answer's id. Nothing is stored.
 
     Exit code 0 if it passes; 1 and a table of the rules that tripped if not.
     """

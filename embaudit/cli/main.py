@@ -50,7 +50,7 @@ COMMANDS = {
         "switch": ("questions:switch", "Say what becomes of an index, and of a threshold, with a new revision."),
         "audit": ("audit:audit", "Audit a checkpoint; run it again to continue."),
         "compare": ("compare:compare", "Compare checkpoints by their audits."),
-        "gate": ("gate:gate", "Check an audit against a policy."),
+        "gate": ("gate:gate", "Check an audit, or answers, against a policy."),
         "token": ("token:token", "Test whether given tokens are sticky, without a scan."),
         "impact": ("impact:impact", "Measure what sticky tokens do to retrieval and other tasks."),
         "tempscale": ("tempscale:tempscale", "Test whether a lower attention temperature helps a checkpoint."),

@@ -141,7 +141,8 @@ def gate_section(verdict: GateVerdict, more: str) -> Section:
     Args:
         more: the command that lists all of them.
     """
-    against = f", against audit {verdict.baseline_audit_id}" if verdict.baseline_audit_id else ""
+    what = "answer" if verdict.is_of_answers else "audit"
+    against = f", against {what} {verdict.baseline_audit_id}" if verdict.baseline_audit_id else ""
     passed = [finding for finding in verdict.findings if finding.outcome == "passed"]
     first = [*verdict.tripped, *verdict.warnings]
     rows = [
@@ -153,7 +154,7 @@ def gate_section(verdict: GateVerdict, more: str) -> Section:
         for finding in (*first, *passed)
     ]
     parts: list[Part] = [
-        f"Policy {verdict.policy} ({verdict.policy_hash}) on audit {', '.join(verdict.audits) or verdict.audit_id} of "
+        f"Policy {verdict.policy} ({verdict.policy_hash}) on {what} {', '.join(verdict.audits) or verdict.audit_id} of "
         f"{verdict.source}{against}; "
         f"evaluated {verdict.evaluated:%Y-%m-%d %H:%M %Z}.",
         Table(GATE_COLUMNS, rows, "Rules of the gate", brief=len(first) + PASSED_SHOWN, headline=len(first), more=more),

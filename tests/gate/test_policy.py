@@ -93,8 +93,9 @@ def test_every_figure_that_there_is_can_be_limited(figure: tuple[str, str]) -> N
 
 
 def test_the_documented_policy_loads_and_has_every_kind_of_rule(tmp_path: Path) -> None:
-    text, golden = re.findall(r"```toml\n(.*?)```", DOCUMENTED, flags=re.DOTALL)
+    text, golden, answers = re.findall(r"```toml\n(.*?)```", DOCUMENTED, flags=re.DOTALL)
     assert load_policy(written(tmp_path, golden)).limit
+    assert load_policy(written(tmp_path, answers)).is_of_answers
     policy = load_policy(written(tmp_path, text))
     assert policy.limit
     assert policy.change

@@ -8,8 +8,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from conftest import TinyIndex, encoded
 from test_stored_alone import index_of
+from tiny_index import TinyIndex, encoded
 
 from embaudit.checkpoint import LoadOptions, load_checkpoint
 from embaudit.embedders.checkpoint import CheckpointFunction

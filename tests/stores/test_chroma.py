@@ -108,7 +108,7 @@ def test_collections_are_told_apart(tmp_path: Path) -> None:
     client.close()
     with pytest.raises(EmbauditError, match=r"has 31 collections: cosines, .* and 19 more.*--from cosines") as raised:
         open_store(place)
-    assert len(str(raised.value)) < 500
+    assert len(str(raised.value).replace(str(place), "")) < 450
     with pytest.raises(EmbauditError, match="no collection 'cosine'; did you mean cosines"):
         open_store(place, ReadOptions(part="cosine"))
     store = open_store(place, ReadOptions(part="cosines"))

@@ -104,7 +104,7 @@ def test_what_is_not_read_is_named_with_the_line_that_exports_it(kind: str, tmp_
     write, said = UNREAD[kind]
     with pytest.raises(EmbauditError, match=f"(?s){said}") as raised:
         open_store(write(tmp_path))
-    assert len(str(raised.value)) < 700
+    assert len(str(raised.value).replace(str(tmp_path), "")) < 650
 
 
 def test_a_folder_with_one_file_is_that_file(tmp_path: Path) -> None:

@@ -86,6 +86,10 @@ class Completeness:
     changed: tuple[str, ...]
     source: str
 
+    @property
+    def counts(self) -> dict[str, int]:
+        return {name: len(getattr(self, name)) for name in ("absent", "unexpected", "changed")}
+
     def findings(self) -> Iterator[Finding]:
         if self.absent:
             yield ABSENT.finding(

@@ -190,12 +190,13 @@ class VectorsQuestion(CheckpointOptions, RoleOptions, CacheOptions, ExplanationP
         )
 
         more: list[Finding] = []
+        found = None
         if self.fewest_rows is not None:
             more.append(fewest_rows_finding(report.alone.profile.rows, self.fewest_rows))
         if self.expected is not None:
             found = compare_expected(store, read_expected(Path(self.expected)))
             more += [without_ids(store)] if found is None else found.findings()
-        return replace(report, findings=(*report.findings, *more))
+        return replace(report, findings=(*report.findings, *more), completeness=found)
 
     def _require_readable(self) -> None:
         """A name that is wrong is told before the index is read, which may take minutes."""

@@ -24,6 +24,7 @@ from embaudit.questions.vectors.embedded import Embedded
 from embaudit.questions.vectors.embedding import read_as_embedded
 from embaudit.questions.vectors.encode import role_of_rows
 from embaudit.questions.vectors.every_row import ForeignRows
+from embaudit.questions.vectors.expected import Completeness
 from embaudit.questions.vectors.findings import (
     NO_TEXTS,
     OTHER_VECTORS,
@@ -67,6 +68,7 @@ class StoredReport(Report):
         every_row: None unless all rows were asked for.
         embedded: what was embedded of some rows or all, if it is not the text column alone and was found.
         role: what rows were held against as: texts, documents; None if none were.
+        completeness: None unless it was said what the index should hold.
     """
 
     levels: ClassVar[Mapping[str, Level]] = {
@@ -87,6 +89,7 @@ class StoredReport(Report):
     seconds: float = 0.0
     embedded: Embedded | None = None
     role: TextKind | None = None
+    completeness: Completeness | None = None
 
     @property
     def verdict(self) -> Verdict:
@@ -146,6 +149,11 @@ class StoredReport(Report):
         for name, count in counts.items():
             yield AnswerFigure(name, count, of=profile.rows)
         yield AnswerFigure("dimensions", profile.dimension)
+        if (copied := self.alone.copies) is not None:
+            yield AnswerFigure("copies", copied.repeating, of=copied.rows)
+        if self.completeness is not None:
+            for name, count in self.completeness.counts.items():
+                yield AnswerFigure(name, count, of=self.completeness.expected)
         if self.against is not None and self.against.share is not None:
             value, low, high = self.against.share
             yield AnswerFigure("foreign", value, low=low, high=high, of=int(self.against.compared.sum()))
@@ -168,6 +176,9 @@ class StoredReport(Report):
             "vectors": self.alone.as_json(),
             "against": None if self.against is None else self.against.as_json(),
             "every_row": None if self.every_row is None else self.every_row.as_json(),
+            "completeness": None
+            if (whole := self.completeness) is None
+            else {"expected": whole.expected, **whole.counts},
             "what_was_embedded": None if self.embedded is None else self.embedded.as_json(),
             "seconds": round(self.seconds, 1),
         }

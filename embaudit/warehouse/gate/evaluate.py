@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 
 from embaudit.declared.finding import LEVELS
+from embaudit.questions.answer import ASKS
 from embaudit.warehouse.gate.facts import AuditFacts, Cell
 from embaudit.warehouse.gate.policy import SEVERITIES, Change, FigureRule, Limit, Policy, Requirements, Severity
 from embaudit.warehouse.gate.verdict import GateFinding
@@ -30,10 +31,10 @@ def evaluate(policy: Policy, audit: AuditFacts, baseline: AuditFacts | None) -> 
 def _limit(rule: Limit, audit: AuditFacts) -> Iterator[GateFinding]:
     cells = _matching(rule, audit)
     if not cells:
-        yield _missing(rule, Cell(rule.summary, rule.item, rule.measure, None), "no such figure in this audit")
+        yield _missing(rule, Cell(rule.summary, rule.item, rule.measure, None), f"no such figure{_there(rule, audit)}")
     for cell in cells:
         if cell.value is None:
-            yield _missing(rule, cell, "null in this audit")
+            yield _missing(rule, cell, f"null in this {_what(rule)}")
             continue
         is_within = (rule.max is None or cell.value <= rule.max) and (rule.min is None or cell.value >= rule.min)
         yield GateFinding(
@@ -55,15 +56,19 @@ def _change(rule: Change, audit: AuditFacts, baseline: AuditFacts | None, no_bas
         nowhere = Cell(rule.summary, rule.item, rule.measure, None)
         yield _missing(rule, nowhere, "no baseline to compare with", trips=no_baseline == "trip")
         return
-    own = {cell.item: cell for cell in _matching(rule, audit)}
-    before = {cell.item: cell for cell in _matching(rule, baseline)}
+    own = {(cell.item, cell.question): cell for cell in _matching(rule, audit)}
+    before = {(cell.item, cell.question): cell for cell in _matching(rule, baseline)}
     if not own and not before:
-        yield _missing(rule, Cell(rule.summary, rule.item, rule.measure, None), "no such figure in either audit")
-    for item in dict.fromkeys((*own, *before)):
-        nothing = Cell(rule.summary, item, rule.measure, None)
-        mine, other = own.get(item, nothing), before.get(item, nothing)
+        yield _missing(
+            rule, Cell(rule.summary, rule.item, rule.measure, None), f"no such figure in either {_what(rule)}"
+        )
+    for item, question in dict.fromkeys((*own, *before)):
+        nothing = Cell(rule.summary, item, rule.measure, None, question=question)
+        mine, other = own.get((item, question), nothing), before.get((item, question), nothing)
         if mine.value is None or other.value is None:
-            where = [name for name, one in (("this audit", mine), ("the baseline", other)) if one.value is None]
+            where = [
+                name for name, one in ((f"this {_what(rule)}", mine), ("the baseline", other)) if one.value is None
+            ]
             yield _missing(rule, mine, f"missing in {' and in '.join(where)}", baseline_value=other.value)
         else:
             yield _changed(rule, mine, other, mine.value, other.value)
@@ -202,6 +207,18 @@ def _statement(rule: str, summary: str, item: str, measure: str, holds: bool, ob
         outcome="passed" if holds else "tripped",
         trips=not holds,
     )
+
+
+def _there(rule: FigureRule, audit: AuditFacts) -> str:
+    """Where a figure was looked for; of an answer, whose figures depend on what was asked, what it has instead."""
+    if rule.summary not in ASKS:
+        return " in this audit"
+    others = dict.fromkeys(cell.measure for cell in audit.cells if cell.summary == rule.summary)
+    return f"; {rule.summary} has {', '.join(others)}" if others else f": {rule.summary} was not asked"
+
+
+def _what(rule: FigureRule) -> str:
+    return "answer" if rule.summary in ASKS else "audit"
 
 
 def _matching(rule: FigureRule, audit: AuditFacts) -> list[Cell]:

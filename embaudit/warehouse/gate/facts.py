@@ -18,7 +18,11 @@ from embaudit.words.errors import UsageError
 
 @dataclass(frozen=True)
 class Cell:
-    """One figure of one summary, with its interval and precision; null if the audit could not determine it."""
+    """One figure of one summary, with its interval and precision; null if the audit could not determine it.
+
+    Attributes:
+        question: of an answer's figure, the key of its question, if another is asked in the same words.
+    """
 
     summary: str
     item: str
@@ -27,18 +31,20 @@ class Cell:
     low: float | None = None
     high: float | None = None
     dtype: str = FULL
+    question: str = ""
 
     @property
     def names(self) -> dict[str, Any]:
-        return {"summary": self.summary, "item": self.item, "measure": self.measure}
+        item = f"{self.item} (question {self.question[:8]})".lstrip() if self.question else self.item
+        return {"summary": self.summary, "item": item, "measure": self.measure}
 
 
 @dataclass(frozen=True)
 class AuditFacts:
-    """What rules can refer to: of one audit, or of the audits that a checkpoint's state is made of.
+    """What rules can refer to: of one audit, of the audits that a checkpoint's state is made of, or of answers.
 
     Attributes:
-        audit_id, profile: of the newest audit.
+        audit_id, profile: of the newest audit, or answer.
         tokens: the validated candidates with their severity, worst first; None if the measure did not run.
         capped: by severity, the estimated number of tokens at least as bad, if more must exist than were validated.
     """

@@ -1,10 +1,12 @@
-"""The figures that rules can refer to: those of the view ``summary_figure``.
+"""The figures that rules can refer to: those of the view ``summary_figure``, and of answers, by their question.
 
-They come from the declarations, so that a mistyped name is reported before a long audit and not after it.
+Those of audits come from the declarations, so that a mistyped name is reported before a long audit and not after it.
+Which figures an answer has depends on what was asked, so the gate says which ones it has where one is missing.
 """
 
 from __future__ import annotations
 
+from embaudit.questions.answer import ASKS
 from embaudit.warehouse.tables import SUMMARIES
 from embaudit.words.suggest import hint
 
@@ -13,8 +15,10 @@ FIGURES = {summary.name: tuple(one.name for one in summary.figures) for summary 
 
 def unknown_figure(summary: str, measure: str) -> str:
     """What is wrong with a figure's name, with the closest ones; empty if the figure exists."""
+    if summary in ASKS:
+        return ""
     if summary not in FIGURES:
-        return f"unknown summary {summary!r}{hint(summary, FIGURES)}"
+        return f"unknown summary {summary!r}{hint(summary, [*FIGURES, *ASKS])}"
     if measure not in FIGURES[summary]:
         elsewhere = [name for name, measures in FIGURES.items() if measure in measures]
         where = f"; {measure} is a figure of {' and '.join(elsewhere)}" if elsewhere else ""

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from embaudit.measures import MeasureName
+from embaudit.questions.answer import ASKS
 from embaudit.system.keys import content_key
 from embaudit.warehouse.gate.figures import unknown_figure
 
@@ -33,7 +34,7 @@ class PolicyRule(_Part):
 
 
 class FigureRule(PolicyRule):
-    """A rule about figures in the view ``summary_figure``."""
+    """A rule about figures in the view ``summary_figure``, or of answers to the question ``summary``."""
 
     summary: str
     item: str = Field(default="*", description="a corpus, protocol or layer; * and ? are wildcards")
@@ -144,7 +145,19 @@ class Policy(_Part):
             raise ValueError(f"two rules are named {repeated!r}: rename one of them")
         if not titles and self.require.is_empty:
             raise ValueError("it has no rules, so every audit would pass")
+        if self.is_of_answers and self.is_of_audits:
+            raise ValueError("it has rules about audits and about answers: write a policy of each")
         return self
+
+    @property
+    def is_of_answers(self) -> bool:
+        return any(rule.summary in ASKS for rule in (*self.limit, *self.change))
+
+    @property
+    def is_of_audits(self) -> bool:
+        of_audits = Requirements(sound=self.require.sound, no_finding=self.require.no_finding)
+        figures = any(rule.summary not in ASKS for rule in (*self.limit, *self.change))
+        return figures or bool(self.severity) or self.require != of_audits
 
     @property
     def rules(self) -> list[Limit | Change | Severity]:

@@ -4,24 +4,35 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import duckdb
+
 from embaudit.system.address import Warehouse, warehouse_at
 from embaudit.warehouse.connect import open_reader
+from embaudit.warehouse.gate.answers import (
+    KeptAnswer,
+    asked_in_several_ways,
+    find_answers,
+    find_answers_before,
+    no_answer,
+    read_answers,
+)
 from embaudit.warehouse.gate.evaluate import evaluate
 from embaudit.warehouse.gate.facts import find_baseline, of_profiles, read_facts
 from embaudit.warehouse.gate.policy import Policy
 from embaudit.warehouse.gate.verdict import GateVerdict
 from embaudit.warehouse.migrate import require_newest
-from embaudit.warehouse.named import find_state
+from embaudit.warehouse.named import LATEST, find_checkpoint, find_state
 
 
 def run_gate(
     warehouse: Warehouse | str, audit: str, policy: Policy, baseline: str | None = None, wait_seconds: float = 5.0
 ) -> GateVerdict:
-    """Compare a published audit, or a checkpoint's state, with a policy.
+    """Compare a published audit, a checkpoint's state, or answers with a policy.
 
     Args:
         audit: an id, its first digits, ``latest``, or a checkpoint for its newest result of each measure and question.
-            If the policy requires a profile, only its results count.
+            If the policy requires a profile, only its results count. Of an answer, its id, or what was asked about, for
+            the newest answer to each question.
         baseline: the same, or ``previous``; None for the policy's.
 
     Raises:
@@ -32,11 +43,16 @@ def run_gate(
     warehouse = warehouse_at(warehouse)
     with open_reader(warehouse, wait_seconds) as connection:
         require_newest(connection, warehouse)
+        # A policy that refers to no figure holds for either, and the newest by itself is an audit.
+        is_of_audits = policy.is_of_audits or audit == LATEST or find_checkpoint(connection, audit) is not None
+        if policy.is_of_answers or not is_of_audits:
+            answers = find_answers(connection, audit)
+            if answers or policy.is_of_answers:
+                return _of_answers(connection, answers or no_answer(audit), policy, baseline)
         state = find_state(connection, audit)
         if state.checkpoint_id is not None and policy.require.profiles:
             state = of_profiles(connection, state, policy.require.profiles)
-        # A policy without change rules needs no baseline and must not fail without one.
-        asked = baseline or (policy.baseline if policy.change else None)
+        asked = baseline or _baseline_of(policy)
         before = find_baseline(connection, state, asked) if asked else None
         own = read_facts(connection, state)
         other = read_facts(connection, before) if before else None
@@ -50,3 +66,28 @@ def run_gate(
         evaluated=datetime.now(UTC),
         findings=evaluate(policy, own, other),
     )
+
+
+def _of_answers(
+    connection: duckdb.DuckDBPyConnection, answers: list[KeptAnswer], policy: Policy, baseline: str | None
+) -> GateVerdict:
+    asked = baseline or _baseline_of(policy)
+    before = find_answers_before(connection, answers, asked) if asked else []
+    several = asked_in_several_ways(answers)
+    own = read_answers(connection, answers, several)
+    return GateVerdict(
+        audit_id=own.audit_id,
+        audits=tuple(answer.answer_id for answer in answers),
+        is_of_answers=True,
+        source=own.source,
+        policy=policy.name,
+        policy_hash=policy.hash,
+        baseline_audit_id=before[0].answer_id if before else None,
+        evaluated=datetime.now(UTC),
+        findings=evaluate(policy, own, read_answers(connection, before, several) if before else None),
+    )
+
+
+def _baseline_of(policy: Policy) -> str | None:
+    """A policy without change rules needs no baseline and must not fail without one."""
+    return policy.baseline if policy.change else None

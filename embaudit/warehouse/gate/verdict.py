@@ -79,17 +79,19 @@ class GateFinding(BaseModel):
 
 
 class GateVerdict(BaseModel):
-    """The result of checking an audit, or a checkpoint's state, against a policy.
+    """The result of checking an audit, a checkpoint's state, or answers against a policy.
 
     Attributes:
-        audit_id: the audit; of a state, its newest.
-        audits: every audit that counts, newest first.
+        audit_id: the audit; of a state, its newest; the newest answer.
+        audits: every audit, or answer, that counts, newest first.
+        is_of_answers: whether these are answers.
     """
 
     model_config = ConfigDict(frozen=True)
 
     audit_id: str
     audits: tuple[str, ...] = ()
+    is_of_answers: bool = False
     source: str
     policy: str
     policy_hash: str
