@@ -51,7 +51,9 @@ def checked_of_gate(verdict: GateVerdict) -> Iterator[CheckedRule]:
     for finding in verdict.findings:
         level: Level = "problem" if finding.trips else "ok" if finding.outcome == "passed" else "not measured"
         name = ", ".join(filter(None, (finding.rule, finding.item, finding.measure)))
-        yield CheckedRule(name, level, f"{finding.outcome}: {finding.observed}".rstrip(": "), finding.reason)
+        allowed = f", where {finding.allowed} is allowed" if finding.allowed else ""
+        said = f"{finding.outcome}: {finding.figure} is {finding.shown_value}{allowed}"
+        yield CheckedRule(name, level, said, finding.reason)
 
 
 def junit(name: str, subject: str, checked: Iterable[CheckedRule], seconds: float = 0.0) -> str:

@@ -44,7 +44,8 @@ class GateFinding(BaseModel):
 
     @property
     def figure(self) -> str:
-        return f"{self.summary}, {self.item}" if self.is_statement else f"{self.summary}.{self.measure}, {self.item}"
+        name = self.summary if self.is_statement else f"{self.summary}.{self.measure}"
+        return f"{name}, {self.item}" if self.item else name
 
     @property
     def shown_value(self) -> str:
