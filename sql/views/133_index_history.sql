@@ -1,5 +1,27 @@
--- Every look at every watched index: its rows, what came and went, what is not its own, and golden queries found.
+-- Every look at every index, by a watch or `vectors`: its rows, what came and went, what is not its own, copies, what is absent, and golden queries found.
 CREATE OR REPLACE VIEW index_history AS
+WITH looked AS (
+    SELECT * EXCLUDE (copies), copies AS new_copies, 'watch' AS series FROM index_check
+    UNION ALL BY NAME
+    SELECT
+        answer.subject AS store,
+        answer.asked,
+        answer.verdict,
+        CAST(max(part.value) FILTER (part.figure = 'rows') AS INTEGER) AS "rows",
+        max(part.value) FILTER (part.figure = 'foreign') AS old_share,
+        max(part.low) FILTER (part.figure = 'foreign') AS old_share_low,
+        max(part.high) FILTER (part.figure = 'foreign') AS old_share_high,
+        CAST(max(part.value) FILTER (part.figure = 'copies') AS INTEGER) AS copies,
+        CAST(max(part.value) FILTER (part.figure = 'absent') AS INTEGER) AS absent,
+        CAST(max(part.value) FILTER (part.figure = 'without_text') AS INTEGER) AS without_text,
+        answer.line,
+        answer.answer_id AS check_key,
+        answer.question_key AS series
+    FROM answer
+    LEFT JOIN answer_figure AS part ON part.answer_id = answer.computed_id
+    WHERE answer.asks = 'vectors'
+    GROUP BY ALL
+)
 SELECT
     store,
     asked,
@@ -15,6 +37,10 @@ SELECT
     old_share,
     old_share_low,
     old_share_high,
+    new_copies,
+    copies,
+    absent,
+    without_text,
     golden_found,
     golden_queries,
     golden_share,
@@ -23,5 +49,5 @@ SELECT
     verdict IS DISTINCT FROM lag(verdict) OVER of_store AS is_other_verdict,
     line,
     check_key
-FROM index_check
-WINDOW of_store AS (PARTITION BY store ORDER BY asked, check_key);
+FROM looked
+WINDOW of_store AS (PARTITION BY store, series ORDER BY asked, check_key);

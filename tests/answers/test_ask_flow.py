@@ -81,6 +81,10 @@ def test_three_nights_of_an_index(home: Path, index: Index) -> None:
     assert [(row["value"], row["of"]) for row in foreign] == [(0.0, 120), (0.25, 120)]
     (found,) = rows(home, "SELECT level, sentence FROM answer_finding WHERE level = 'problem' ORDER BY place LIMIT 1")
     assert "30 of 120" in found["sentence"]
+    looks = rows(home, "SELECT store, old_share, copies, change, is_other_verdict FROM index_history ORDER BY asked")
+    assert {(look["store"], look["copies"], look["change"]) for look in looks[1:]} == {(str(index.path), 0, 0)}
+    assert [round(look["old_share"], 2) for look in looks] == [0, 0, 0.25, 0, 0.25]
+    assert [look["is_other_verdict"] for look in looks] == [True, False, True, True, True]
     (open_item,) = rows(home, "FROM found_item WHERE what = 'answer'")
     assert (open_item["against"], open_item["item"]) == (str(index.path), "vectors: not wholly its own")
     assert open_item["audit_id"] == two["answer_id"]
