@@ -163,7 +163,7 @@ def test_nights_of_a_chroma_folder(library: Library) -> None:
     write(named(43, 48), revision=1)
     third = library.night()
     assert (third.added, third.overwritten, ids(third)) == (3, 2, named(43, 48))
-    assert f"{library.folder / 'chroma'} --from docs --all" in third.line
+    assert f"{library.folder / 'chroma'} {library.folder / 'model'} --from docs --all" in third.line
     assert third.store == f"{library.folder / 'chroma'} (from docs)"
     write(named(43, 48))
     assert library.night().verdict == "wholly its own"
