@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.serving.faults import faithful, unit
+from benchmarks.serving.faults import as_lists, faithful, unit
 from benchmarks.serving.server import Encode, Refusal, Served
 from benchmarks.situations.asking import served_check, served_parity, served_verify
 from benchmarks.situations.networks import WIDTH, good, load, network
@@ -89,15 +87,6 @@ def cut_at_2048(folder: Path, is_broken: bool) -> Report:
     return served_parity(
         checkpoint, Served(faithful(replace(checkpoint, limits=dict.fromkeys(checkpoint.limits, limit))))
     )
-
-
-def as_lists(body: bytes) -> bytes:
-    """Numbers, whatever was asked for."""
-    answer = json.loads(body)
-    for one in answer["data"]:
-        if isinstance(one["embedding"], str):
-            one["embedding"] = np.frombuffer(base64.b64decode(one["embedding"]), "<f4").tolist()
-    return json.dumps(answer).encode()
 
 
 def without_base64(checkpoint: Checkpoint, is_broken: bool) -> Served:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 from role_clients import Client, opened
 
-from benchmarks.serving.faults import faithful
+from benchmarks.serving.faults import as_lists, faithful
 from benchmarks.serving.server import Refusal, Served, serving
 from embaudit.checkpoint import Checkpoint, LoadOptions
 from embaudit.embedders.checkpoint import CheckpointFunction
@@ -24,17 +23,6 @@ from embaudit.questions.passport.verify import verify_with
 
 def unit(rows: np.ndarray) -> np.ndarray:
     return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
-
-
-def as_lists(body: bytes) -> bytes:
-    """A server that does not know base64 and gives numbers, as its requests were for floats."""
-    answer = json.loads(body)
-    for one in answer["data"]:
-        if isinstance(one["embedding"], str):
-            import base64
-
-            one["embedding"] = np.frombuffer(base64.b64decode(one["embedding"]), "<f4").tolist()
-    return json.dumps(answer).encode()
 
 
 def test_lists_in_place_of_base64_are_said(served_checkpoint: Checkpoint) -> None:
