@@ -23,7 +23,7 @@ from embaudit.steps.staging.leftovers import in_use
 from embaudit.steps.staging.stage import read_rows
 from embaudit.steps.tables import AuditCorpusRow
 from embaudit.system.settings import Settings
-from embaudit.warehouse.gate import load_policy
+from embaudit.warehouse.gate import load_audit_policy
 from embaudit.warehouse.tables import TABLES
 from embaudit.words.errors import UsageError
 from embaudit_flows.audit_log import AuditLog, describe_check
@@ -55,7 +55,7 @@ def audit(request: AuditRequest) -> AuditOutcome:
     with notify_on_failure(notifier, f"Audit of {request.checkpoint}"):
         settings = Settings()
         if request.policy is not None:
-            load_policy(request.policy)  # Report errors in it now, not hours later.
+            load_audit_policy(request.policy)  # Report errors in it now, not hours later.
         log = AuditLog(request, settings)
         with log.failures_recorded():
             log.plan = plan = plan_audit(request)

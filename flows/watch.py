@@ -15,7 +15,7 @@ from prefect import flow
 
 from embaudit.system.address import warehouse_at
 from embaudit.system.settings import Settings
-from embaudit.warehouse.gate import load_policy
+from embaudit.warehouse.gate import load_audit_policy
 from embaudit.watch.history import History
 from embaudit.watch.outcome import WatchOutcome
 from embaudit.watch.watch_list import read_watch_list
@@ -73,7 +73,7 @@ def _watch(
     path = Path(watch_list) if watch_list else settings.watch_list_path
     entries = read_watch_list(path)
     for policy in sorted({entry.settings.policy for entry in entries.all if entry.settings.policy}):
-        load_policy(policy)
+        load_audit_policy(policy)
     if deployment:
         require_deployment(deployment)
     place = str(warehouse_at(warehouse or settings.warehouse_path))

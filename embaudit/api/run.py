@@ -54,6 +54,6 @@ def refuse_early(request: AuditRequest, backbone: str | None = None) -> None:
                 refuse_other_layouts(resolve(reference).folder)
     load_profile(request.profile)
     if request.policy is not None:
-        from embaudit.warehouse.gate import load_policy
+        from embaudit.warehouse.gate import load_audit_policy
 
-        load_policy(request.policy)
+        load_audit_policy(request.policy)

@@ -6,9 +6,11 @@ import re
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from embaudit.cli.main import cli
 from embaudit.warehouse.gate import Policy, load_policy
 from embaudit.warehouse.gate.figures import FIGURES
 from embaudit.words.errors import UsageError
@@ -102,6 +104,14 @@ def test_the_documented_policy_loads_and_has_every_kind_of_rule(tmp_path: Path) 
     assert policy.severity
     assert not policy.require.is_empty
     assert all(rule.reason for rule in policy.rules), "the example says why each rule is there"
+
+
+def test_an_audit_takes_no_policy_of_answers(tmp_path: Path) -> None:
+    policy = written(tmp_path, '[[limit]]\nsummary = "search"\nmeasure = "recall_at_10"\nmin = 0.9\n')
+    assert load_policy(policy).is_of_answers
+    result = CliRunner().invoke(cli, ["audit", "packaged:all-MiniLM-L6-v2", "--policy", str(policy)])
+    assert isinstance(result.exception, UsageError)
+    assert "is about answers, and an audit has none" in result.exception.happened
 
 
 @pytest.mark.parametrize("model", ["Policy", "Requirements", "Limit", "Change", "Severity", "PolicyRule", "FigureRule"])
