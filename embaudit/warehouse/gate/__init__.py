@@ -1,8 +1,8 @@
 """The gate: checks a published audit, or answers that are kept, against a policy.
 
 A policy (TOML) says what is allowed: absolute limits, change against a baseline, severity, required measures.
-``policy`` and ``load`` read it, ``facts`` and ``answers`` read what it is about from the warehouse, ``evaluate`` compares
-them, ``run`` puts it all together. A missing figure never makes a gate pass, unless the policy says so.
+``policy`` and ``load`` read it, ``facts`` and ``answers`` read what it is about from the warehouse, ``evaluate``
+compares them, ``run`` puts it all together. A missing figure never makes a gate pass, unless the policy says so.
 """
 
 from embaudit.warehouse.gate.load import load_audit_policy, load_policy
