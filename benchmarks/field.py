@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.measured import share_said
+from embaudit.statistics.intervals import score_share
 
 MOST_SECONDS, FEW = 180, 200
 # A refusal of these is of nothing that could be read: pointers, empty files and collections, damage.
@@ -118,19 +118,26 @@ def summary(all_of: Sequence[LookedAt]) -> Iterator[tuple[str, str]]:
     whole = {one.store for one in all_of if one.is_whole}
     read = [one for one in all_of if not one.refused and one.rows]
     yield "stores", f"{len(stores):,}"
-    yield "read, of those that are whole", share_said(len({one.store for one in read} & whole), len(whole))
+    yield "read, of those that are whole", _share(len({one.store for one in read} & whole), len(whole))
     rows = np.array([one.rows for one in read] or [0])
     yield "rows: quartiles", ", ".join(f"{value:,.0f}" for value in np.quantile(rows, (0.25, 0.5, 0.75)))
-    yield f"fewer than {FEW} rows", share_said(int((rows < FEW).sum()), len(read))
+    yield f"fewer than {FEW} rows", _share(int((rows < FEW).sum()), len(read))
     seconds, peaks = [one.seconds for one in all_of], [one.peak for one in all_of]
     yield "processor seconds: median, 95 %", f"{np.median(seconds):.1f}, {np.quantile(seconds, 0.95):.1f}"
     yield "peak memory: median, largest", f"{np.median(peaks):.2f}, {max(peaks):.2f} GiB"
-    yield "with a finding", share_said(sum(bool(set(one.findings) - set(NO_FAULT)) for one in read), len(read))
+    yield "with a finding", _share(sum(bool(set(one.findings) - set(NO_FAULT)) for one in read), len(read))
     counts = Counter(rule for one in read for rule in set(one.findings))
     for rule, count in counts.most_common():
-        yield f"`{rule}`", share_said(count, len(read))
+        yield f"`{rule}`", _share(count, len(read))
     for kind, count in Counter(one.kind for one in read).most_common():
         yield f"kind: {kind}", f"{count:,}"
+
+
+def _share(hits: int, trials: int) -> str:
+    if not trials:
+        return "0 of 0"
+    low, high = score_share(hits, trials)
+    return f"{hits:,} of {trials:,}: {hits / trials:.1%} [{low:.1%}, {high:.1%}]"
 
 
 def main(arguments: Sequence[str]) -> None:

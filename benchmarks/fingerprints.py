@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 
 from benchmarks.field import only_child
-from benchmarks.measured import share_said
 from embaudit.questions.vectors.alone import different_places
 from embaudit.questions.vectors.fingerprint import FEWEST_OWNERS, Fingerprint, HeldOutCounts, Origin, fitted, origin_of
 from embaudit.questions.vectors.profile import profile_of
 from embaudit.questions.vectors.unit import unit_float32
+from embaudit.statistics.intervals import score_share
 from embaudit.stores.opened import open_store
 from embaudit.stores.place import ReadOptions, SeveralParts
 from embaudit.words.errors import EmbauditError
@@ -189,9 +189,9 @@ def counted(answers: Sequence[Answer], known: Sequence[Fingerprint]) -> Iterator
         owners = len({answer.store.owner for answer in some})
         unnamed = f"{told['nobody known'] + told['no fingerprint']} | {told['cannot tell']}"
         if model in names:
-            yield f"| {model} | {len(some)} | {owners} | {share_said(right, len(some))} | {wrongly} | {unnamed} |"
+            yield f"| {model} | {len(some)} | {owners} | {_share(right, len(some))} | {wrongly} | {unnamed} |"
         elif model.startswith("a model"):
-            yield f"| {model} | {len(some)} | {owners} | – | {share_said(wrongly, len(some))} | {unnamed} |"
+            yield f"| {model} | {len(some)} | {owners} | – | {_share(wrongly, len(some))} | {unnamed} |"
         else:
             named = ", ".join(f"{name} {count}" for name, count in Counter(a.named for a in some if a.named).items())
             yield f"| {model} | {len(some)} | {owners} | {named} | – | {unnamed} |"
@@ -226,6 +226,11 @@ def of_random_vectors(known: Sequence[Fingerprint]) -> Counter[str]:
             origin = origin_of(vectors, known)
             told[f"{dimension:,} numbers: {'no fingerprint' if origin is None else origin.told}"] += 1
     return told
+
+
+def _share(hits: int, trials: int) -> str:
+    low, high = score_share(hits, trials)
+    return f"{hits} of {trials} [{low:.0%}, {high:.0%}]"
 
 
 def main(arguments: Sequence[str]) -> None:

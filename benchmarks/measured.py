@@ -21,16 +21,6 @@ class Measured:
     target: str = ""
 
 
-def share_said(hits: int, trials: int) -> str:
-    """So many of so many, with the share and its 95 % interval (Wilson)."""
-    from embaudit.statistics.intervals import score_share
-
-    if not trials:
-        return "0 of 0"
-    low, high = score_share(hits, trials)
-    return f"{hits:,} of {trials:,}: {hits / trials:.1%} [{low:.1%}, {high:.1%}]"
-
-
 def sentences(count: int) -> tuple[list[str], str]:
     """So many sentences and where they come from: real Wikipedia where it lies beside the checkout, else the sample."""
     from embaudit.corpora import load_corpus

@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from ports import start_server, stop_server
@@ -46,7 +47,7 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
     programs = _programs()
     # Not under pytest's own folder: that is root's alone, and PostgreSQL refuses to run as root.
     folder = Path(subprocess.run(["mktemp", "-d"], check=True, capture_output=True, text=True).stdout.strip())
-    other = ["runuser", "-u", "postgres", "--"] if os.geteuid() == 0 else []
+    other: dict[str, Any] = {"user": "postgres", "group": "postgres", "extra_groups": []} if os.geteuid() == 0 else {}
     if other:
         shutil.chown(folder, "postgres")
     data, log = folder / "data", folder / "log"
@@ -55,16 +56,16 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
         settings = {"listen_addresses": "127.0.0.1", "port": port, "unix_socket_directories": folder, "fsync": "off"}
         options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
         with log.open("a") as output:
-            command = [*other, str(programs / "postgres"), "-D", str(data), *options]
-            return subprocess.Popen(command, stdout=output, stderr=output, start_new_session=True, cwd=folder)
+            command = [str(programs / "postgres"), "-D", str(data), *options]
+            return subprocess.Popen(command, stdout=output, stderr=output, start_new_session=True, cwd=folder, **other)
 
     def answers(port: int) -> bool:
         ready = [str(programs / "pg_isready"), "--host", "127.0.0.1", "--port", str(port), "--quiet"]
         return subprocess.run(ready, check=False).returncode == 0
 
     try:
-        make = [*other, str(programs / "initdb"), "--pgdata", str(data), "--username", USER, "--auth", "trust"]
-        done = subprocess.run([*make, "--no-sync"], capture_output=True, text=True, check=False, cwd=folder)
+        make = [str(programs / "initdb"), "--pgdata", str(data), "--username", USER, "--auth", "trust"]
+        done = subprocess.run([*make, "--no-sync"], capture_output=True, text=True, check=False, cwd=folder, **other)
         assert done.returncode == 0, (done.stdout, done.stderr)
         server, port = start_server(start, answers)
         try:
