@@ -18,14 +18,20 @@ if TYPE_CHECKING:
     from prefect.events.schemas.automations import AutomationCore
 
 ZOMBIES = "embaudit: runs without a heartbeat have crashed"
+STILLBORN = "embaudit: runs that never sent a heartbeat have crashed"
+UNBEGUN = "embaudit: runs that were taken and never began have crashed"
 DIED = "embaudit: call when a run died"
 LATE = "embaudit: call when a run is late"
 MISSED = "embaudit: call when no night ran"
 # Three heartbeats: prefect.yaml sets their interval to thirty seconds.
 SILENCE = timedelta(seconds=90)
+# How long a worker that took a run may need until the run's own code begins: an image is fetched, torch is imported.
+BEGINNING = timedelta(minutes=15)
 # What every deployment of prefect.yaml is tagged with, and the one that runs at night.
 NIGHTLY = "nightly"
 OWN = {"prefect.resource.id": "prefect.tag.embaudit", "prefect.resource.role": "tag"}
+# Runs of a terminal may send no heartbeats; those of a deployment do.
+DEPLOYED = {"prefect.resource.id": "prefect.deployment.*", "prefect.resource.role": "deployment"}
 AGAIN = (
     "Every finished step is staged, and the next run continues there. To run it now: prefect deployment run NAME "
     "(after a kill, it waits about two minutes for the dead one's place)."
@@ -42,7 +48,7 @@ def automations(block: BlockDocument | None, night: timedelta) -> Iterator[Autom
     from prefect.events.actions import SendNotification
     from prefect.events.schemas.automations import Posture
 
-    yield _zombies()
+    yield from _dead_runs()
     if block is None:
         return
 
@@ -119,29 +125,34 @@ def _block(client: SyncPrefectClient, name: str) -> BlockDocument:
         ) from error
 
 
-def _zombies() -> AutomationCore:
-    """Ends runs whose heartbeats have stopped: if a machine dies, nothing else would ever end its run."""
+def _dead_runs() -> Iterator[AutomationCore]:
+    """End runs of which nothing is heard any more: if a machine dies, nothing else would ever end its run."""
     from prefect.client.schemas.objects import StateType
     from prefect.events.actions import ChangeFlowRunState
     from prefect.events.schemas.automations import Posture
 
-    return _automation(
-        ZOMBIES,
-        "Marks a run as crashed when its heartbeats stop, so that a new one can take its place.",
-        after={"prefect.flow-run.heartbeat"},
-        # Any state, since a run that found a problem ends under the problem's name.
-        expect={"prefect.flow-run.*"},
-        related=(),
-        for_each={"prefect.resource.id"},
-        posture=Posture.Proactive,
-        within=SILENCE,
-        actions=[
-            ChangeFlowRunState(
-                state=StateType.CRASHED,
-                message="No heartbeat: its process or machine has died. The same audit continues where it stopped.",
-            )
-        ],
-    )
+    for name, last_heard, within, related, message in (
+        (ZOMBIES, "heartbeat", SILENCE, (), "No heartbeat: its process or machine has died."),
+        # Killed before its first one.
+        (STILLBORN, "Running", SILENCE, (OWN, DEPLOYED), "It began and sent no heartbeat: its process has died."),
+        (UNBEGUN, "Pending", BEGINNING, (OWN, DEPLOYED), "A worker took it and it never began: the worker has died."),
+    ):
+        yield _automation(
+            name,
+            "Marks a run as crashed when nothing is heard of it, so that a new one can take its place.",
+            after={f"prefect.flow-run.{last_heard}"},
+            # Any state, since a run that found a problem ends under the problem's name.
+            expect={"prefect.flow-run.*"},
+            related=related,
+            for_each={"prefect.resource.id"},
+            posture=Posture.Proactive,
+            within=within,
+            actions=[
+                ChangeFlowRunState(
+                    state=StateType.CRASHED, message=f"{message} The same question continues where it stopped."
+                )
+            ],
+        )
 
 
 def _automation(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +120,40 @@ def test_one_machine(tmp_path: Path, tiny_checkpoint: Path, tiny_profile: Path) 
 
         wait_until(lambda: site.ask(f"flow_runs/{dead}")["state"]["name"] == "Crashed", 300)
         assert "heartbeat" in site.ask(f"flow_runs/{dead}")["state"]["message"]
+
+
+def test_a_run_that_died_before_it_said_a_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed before its first heartbeat, or before its code began; who runs in a terminal need not send any."""
+    from prefect.client.orchestration import get_client
+    from prefect.settings import PREFECT_API_URL, temporary_settings
+    from prefect.states import Pending, Running
+
+    from embaudit_flows import automations
+
+    monkeypatch.setattr(automations, "SILENCE", timedelta(seconds=10))
+    monkeypatch.setattr(automations, "BEGINNING", timedelta(seconds=10))
+    with new_site(tmp_path, free_port()) as site:
+        server, *_ = commands_under("One machine: five commands")
+        site.start(server, "server.log")
+        wait_until(lambda: site.ask("health"), 240)
+        url = {PREFECT_API_URL: f"{site.url}/api"}
+        with temporary_settings(url), get_client(sync_client=True) as client:
+            automations.put_automations(client, None, timedelta(hours=25))
+            flow = client.create_flow_from_name("ask")
+            deployment = client.create_deployment(flow, "on-demand", tags=["embaudit"])
+            dead = [client.create_flow_run_from_deployment(deployment, state=state) for state in (Running(), Pending())]
+            in_a_terminal = client._client.post(
+                "/flow_runs/", json={"flow_id": str(flow), "tags": ["embaudit"], "state": {"type": "RUNNING"}}
+            ).json()
+
+            def ended() -> list[str]:
+                found = [site.ask(f"flow_runs/{run.id}")["state"] for run in dead]
+                return [one["message"] for one in found if one["name"] == "Crashed"]
+
+            began, taken = wait_until(lambda: ended() if len(ended()) == 2 else None, 180)
+            assert "no heartbeat" in began
+            assert "never began" in taken
+            assert site.ask(f"flow_runs/{in_a_terminal['id']}")["state"]["name"] == "Running"
 
 
 def require_nights(site: Site) -> None:
