@@ -116,7 +116,8 @@ def answered(question: Question, warehouse: str | None = None) -> AnswerOutcome:
         return _outcome(kept, is_reused=True, page=str(earlier) if earlier.exists() else None)
     asked = datetime.now(UTC)
     with gpu_slot(getattr(question, "device", "cpu")):
-        report = answer_question(question, " ".join([question.asks, *filter(None, subjects_of(question))]))
+        name = " ".join([question.asks, *filter(None, subjects_of(question))])
+        report = answer_question(question, name, place, wait)
     rows = rows_of(question, report, key, asked)
     (answer,) = rows[AnswerRow]
     keep_answer(rows, place, wait, str(settings.staging))

@@ -15,7 +15,7 @@ from embaudit.questions.answered import again
 from embaudit.questions.question import Progress, Question
 from embaudit.questions.report import Report
 from embaudit.steps.results import stage_rows
-from embaudit.warehouse.answers import find_answer
+from embaudit.warehouse.answers import beside_kept, find_answer, is_worse_again
 from embaudit.words.errors import StorageError
 from embaudit_tasks.audit_task import audit_task
 from embaudit_tasks.progress import say
@@ -28,7 +28,8 @@ FOLDER = "answers"
 def reuse_answer(key: str, warehouse: str, wait_seconds: float, staging: str) -> dict[str, Any] | None:
     """The answer to the same question about the same content, which holds; that it was asked again is recorded."""
     kept = find_answer(warehouse, key, wait_seconds)
-    if kept is None:
+    # What is worse than last night is found anew, so that its finding is kept.
+    if kept is None or is_worse_again(kept, warehouse, wait_seconds):
         return None
     row = again(kept, datetime.now(UTC))
     keep_answer.fn({AnswerRow: [row]}, warehouse, wait_seconds, staging)
@@ -36,12 +37,12 @@ def reuse_answer(key: str, warehouse: str, wait_seconds: float, staging: str) ->
 
 
 @audit_task("answer", "{name}")
-def answer_question(question: Question, name: str) -> Report:
-    """Find the answer."""
+def answer_question(question: Question, name: str, warehouse: str, wait_seconds: float) -> Report:
+    """Find the answer, and what of it is worse than before."""
     report = question.answer(Progress(say))
     if not isinstance(report, Report):
         raise TypeError(f"{question.asks} ends in no report")
-    return report
+    return beside_kept(question, report, warehouse, wait_seconds)
 
 
 @audit_task("keep the answer")

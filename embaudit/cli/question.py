@@ -20,7 +20,7 @@ from embaudit.declared.option import PLAIN, Argument, Option
 from embaudit.questions.answer import ASKS
 from embaudit.questions.question import Progress, Question
 from embaudit.questions.report import Report
-from embaudit.words.errors import UsageError
+from embaudit.words.errors import EmbauditError, UsageError
 
 KEEP = click.Option(
     ["--keep"],
@@ -72,7 +72,7 @@ def question_command(
         from embaudit.questions.answered import answer_key
 
         key, asked_at = answer_key(made), datetime.now(UTC)
-        answer = made.answer(progress)
+        answer = _beside_kept(made, made.answer(progress))
         code = finish(made, answer, **form)
         # What was found is shown, whatever becomes of the warehouse.
         _keep(made, answer, key, asked_at)
@@ -93,6 +93,20 @@ def show_report(question: Question, report: Report, **form: Any) -> int:
     from embaudit.questions.answered import subjects_of
 
     return OutputOptions(**form).show(report, question.asks, subjects_of(question)[0])
+
+
+def _beside_kept(question: Question, report: Any) -> Any:
+    """The answer, and what of it is worse than in the answers before."""
+    from embaudit.system.settings import Settings
+    from embaudit.warehouse.answers import beside_kept
+
+    settings = Settings()
+    try:
+        return beside_kept(question, report, settings.warehouse_path, settings.lock_wait_seconds)
+    except EmbauditError as error:
+        # It was found, and is shown.
+        say(f"Not compared with the answers before: {error.happened}")
+        return report
 
 
 def _keep(question: Question, report: Any, key: str | None, asked: datetime) -> None:

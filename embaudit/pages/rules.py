@@ -50,6 +50,7 @@ MODULES: dict[str, tuple[str, ...]] = {
         ".builder",
     ),
     "why": ("embaudit.questions.why", ".report"),
+    "worse": ("embaudit.questions.worse",),
     "switch": ("embaudit.questions.switch", ".findings", ".switch", "embaudit.measures.quality.golden"),
     "change": (
         *("embaudit.questions.change", ".weight_findings", ".rows", ".tokens", ".declared", ".vectors", ".gains"),

@@ -1,11 +1,16 @@
-"""Reads answers that are kept: of the same question about the same content, and of the time before."""
+"""Reads answers that are kept: to the same question about the same content, and what they were before."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from embaudit.questions.answer import AnswerFigure, AnswerRow
+from embaudit.questions.answered import question_key
+from embaudit.questions.question import Question
+from embaudit.questions.report import Report
+from embaudit.questions.worse import VERDICTS, EarlierFigure, beside_earlier, falls
 from embaudit.system.address import Warehouse, warehouse_at
 from embaudit.warehouse.connect import open_reader
 
@@ -34,17 +39,68 @@ def accepted_answers(warehouse: Warehouse | str, answer_ids: Collection[str], wa
     return {str(answer_id) for (answer_id,) in rows}
 
 
+def beside_kept(question: Question, report: Report, warehouse: Warehouse | str, wait_seconds: float) -> Report:
+    """A report that also says what is worse than in the answers before."""
+    return beside_earlier(report, _before(warehouse, question_key(question), wait_seconds))
+
+
+def is_worse_again(row: Mapping[str, Any], warehouse: Warehouse | str, wait_seconds: float) -> bool:
+    """Whether an answer that was well holds again, and is worse than what was answered since.
+
+    Args:
+        row: of the answer that would hold.
+    """
+    if row["level"] == "problem":
+        return False
+    sql = "SELECT figure, value, item, low, high, of FROM answer_figure WHERE answer_id = $id ORDER BY ALL"
+    figures = _rows(warehouse, sql, {"id": row["computed_id"]}, wait_seconds)
+    before = _before(warehouse, row["question_key"], wait_seconds)
+    return any(falls((AnswerFigure(*figure) for figure in figures), before))
+
+
+def _before(warehouse: Warehouse | str, question_key: str, wait_seconds: float) -> dict[tuple[str, str], EarlierFigure]:
+    """By figure and item, the newest of a question that had not fallen, or whose fall somebody accepted."""
+    rows = _rows(
+        warehouse,
+        """
+        SELECT told.figure, told.item, told.value, told.low, told.high, told.of, history.asked
+        FROM answer_history AS history
+        JOIN answer_figure AS told ON told.answer_id = history.computed_id
+        WHERE history.question_key = $question
+        AND (
+            EXISTS (
+                FROM acceptance
+                WHERE acceptance.what = 'answer' AND acceptance.audit_id = history.first_answer_id
+            )
+            OR NOT EXISTS (
+                FROM answer_finding AS finding
+                WHERE finding.answer_id = history.computed_id AND finding.level = 'problem'
+                AND list_contains($falls, finding.name)
+            )
+        )
+        QUALIFY row_number() OVER (PARTITION BY told.figure, told.item ORDER BY history.asked DESC) = 1
+        """,
+        {"question": question_key, "falls": list(VERDICTS)},
+        wait_seconds,
+    )
+    return {(figure, item): EarlierFigure(*rest) for figure, item, *rest in rows}
+
+
 def _newest(warehouse: Warehouse | str, column: str, key: str, wait_seconds: float) -> dict[str, Any] | None:
+    columns = tuple(AnswerRow.table.columns)
+    sql = f"SELECT {', '.join(columns)} FROM answer WHERE {column} = $key ORDER BY asked DESC, answer_id LIMIT 1"
+    rows = _rows(warehouse, sql, {"key": key}, wait_seconds)
+    return dict(zip(columns, rows[0], strict=True)) if rows else None
+
+
+def _rows(
+    warehouse: Warehouse | str, sql: str, parameters: Mapping[str, Any], wait_seconds: float
+) -> list[tuple[Any, ...]]:
+    """None, too, if there is no warehouse yet, or it has kept no answer."""
     place = warehouse_at(warehouse)
     if isinstance(place, Path) and not place.exists():
-        return None
+        return []
     with open_reader(place, wait_seconds) as connection:
-        tables = {name for (name,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
-        if "answer" not in tables:
-            return None
-        cursor = connection.execute(
-            f"SELECT * FROM answer WHERE {column} = ? ORDER BY asked DESC, answer_id LIMIT 1", [key]
-        )
-        names = [name for name, *_ in cursor.description or ()]
-        row = cursor.fetchone()
-    return None if row is None else dict(zip(names, row, strict=True))
+        if not connection.execute("FROM duckdb_tables() WHERE table_name = 'answer'").fetchall():
+            return []
+        return connection.execute(sql, dict(parameters)).fetchall()

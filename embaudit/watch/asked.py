@@ -19,8 +19,8 @@ from embaudit.watch.places import beside, require_consent
 from embaudit.words.errors import UsageError
 from embaudit.words.masking import keep_credentials
 
-# Of these answers, what a problem is called at night; of all others, ``PROBLEM``.
-SEARCHES = {"search": "not_found", "why": "not_found"}
+# By verdict or by question, what a problem is called at night; of all others, ``PROBLEM``.
+CALLED = {"recall fell": "recall_fell", "rows lost": "rows_gone", "search": "not_found", "why": "not_found"}
 PROBLEM, UNANSWERED = "problem_found", "not_answered"
 OWN_KEYS = ("every", "send_texts")
 
@@ -61,7 +61,8 @@ class AnsweredNow(BaseModel):
         """What is wrong, if anything is."""
         changed = f" It was: {self.before}." if self.before not in (None, self.verdict) else ""
         if self.level == "problem" and not self.is_accepted:
-            yield Problem(SEARCHES.get(self.asks, PROBLEM), self.subject, f"{self.asks}: {self.line}{changed}")
+            called = CALLED.get(self.verdict) or CALLED.get(self.asks, PROBLEM)
+            yield Problem(called, self.subject, f"{self.asks}: {self.line}{changed}")
         elif self.level == "not measured":
             yield Problem(UNANSWERED, self.subject, f"{self.asks}: {self.line}{changed}")
 

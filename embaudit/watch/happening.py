@@ -74,6 +74,18 @@ HAPPENINGS = {
     "golden_lost": _wrong(
         "A golden query is no longer found.", "Golden query lost", "index_check", f"it is found again, {ACCEPTED}"
     ),
+    "rows_gone": _wrong(
+        "A store that the list asks about (`[[vectors]]`) lost a tenth of its rows since an earlier answer.",
+        "Rows lost",
+        "answer",
+        f"the rows are back, {ACCEPTED}",
+    ),
+    "recall_fell": _wrong(
+        "The recall of a search that the list asks lies below that of an earlier night, beyond both intervals.",
+        "Recall fell",
+        "answer",
+        f"it is back, {ACCEPTED}",
+    ),
     "not_found": _wrong(
         "A search or a golden query that the list asks (`[[search]]`, `[[why]]`) does not find what it should.",
         "Not found",

@@ -169,6 +169,55 @@ def test_a_command_keeps_its_answer_where_it_is_asked_to(home: Path, index: Inde
     assert [row["line"] for row in json.loads(shown.stdout)] == [answer["line"]]
 
 
+def test_rows_that_went_stay_red_until_they_are_back_or_accepted(home: Path, tmp_path: Path) -> None:
+    place, whole = tmp_path / "rows.npy", np.random.default_rng(0).normal(size=(200, 8)).astype(np.float32)
+
+    def night(rows: int) -> AnswerOutcome:
+        np.save(place, whole[:rows])
+        return asked("vectors", store=str(place))
+
+    assert [night(200).verdict, night(190).verdict] == ["sound", "sound"], "fewer than a tenth"
+    lost = night(150)
+    assert (lost.verdict, lost.exit_code) == ("rows lost", 1)
+    assert lost.line.startswith("40 of 190 rows are gone (21.1%) since ")
+    assert lost.page is not None
+    assert "40 of 190 rows are gone" in Path(lost.page).read_text(encoding="utf-8")
+    # Nothing changed, and less than a tenth more: it is still compared with the night before it fell.
+    assert asked("vectors", store=str(place)).is_reused
+    assert night(149).verdict == "rows lost"
+    (item,) = rows(home, "FROM found_item")
+    assert item["item"] == "vectors: rows lost"
+    accepted = run_here(
+        ("accept", str(place), "--reason", "cleaned up"), {**os.environ, "EMBAUDIT_HOME": str(home)}, tmp_path
+    )
+    assert accepted.returncode == 0, accepted.stderr
+    assert night(148).verdict == "sound", "what was accepted is what it is compared with"
+    assert night(120).verdict == "rows lost"
+    # A state that was well is worse than what came after it.
+    assert [night(200).verdict, night(150).verdict] == ["sound", "rows lost"]
+
+
+def test_recall_beyond_its_interval_is_red_though_it_is_enough(home: Path, tmp_path: Path) -> None:
+    vectors = np.random.default_rng(0).normal(size=(2_000, 24)).astype(np.float32)
+    graph = faiss.IndexHNSWFlat(24, 16)
+    graph.add(vectors)
+    question = {"store": str(tmp_path / "rows.faiss"), "count": 100, "rows": 100, "recall": 0.3}
+
+    def night(effort: int) -> AnswerOutcome:
+        graph.hnsw.efSearch = effort
+        faiss.write_index(graph, question["store"])
+        return asked("search", **question)
+
+    assert night(300).verdict == "finds what it holds"
+    fell = night(10)
+    assert (fell.verdict, fell.exit_code) == ("recall fell", 1)
+    assert "Recall@10 is " in fell.line
+    (finding,) = rows(home, "FROM answer_finding WHERE name = 'recall_fell'")
+    figure = rows(home, "FROM answer_figure WHERE figure = 'recall_at_10' AND item = '' ORDER BY value")[0]
+    assert (finding["value"], finding["low"], finding["high"]) == (figure["value"], figure["low"], figure["high"])
+    assert night(300).verdict == "finds what it holds"
+
+
 @pytest.mark.slow
 def test_recall_that_fell_is_red_and_has_a_history(home: Path, tmp_path: Path) -> None:
     """The same rows in a graph that was built with too few links: no row is lost, and the search does not find them."""

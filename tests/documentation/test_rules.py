@@ -12,7 +12,7 @@ import embaudit
 from embaudit.declared.rule import Rule, number, percent, rules_in
 from embaudit.pages.rules import catalogue, page_of_rules
 
-PAGES = ("findings", "parity", "search", "switch", "vectors", "why")
+PAGES = ("answers", "findings", "parity", "search", "switch", "vectors", "why")
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 

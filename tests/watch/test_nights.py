@@ -122,6 +122,31 @@ def golden_lost(night: Night) -> Callable[[], object]:
     return lambda: library.remove(["doc-3"])
 
 
+def rows_gone(night: Night) -> Callable[[], object]:
+    library = night.index()
+    night.entries = f'[[vectors]]\nstore = "{library.path}"\n'
+    night.mend = lambda: library.write(named(0, 30))
+    return lambda: library.remove(named(0, 3))
+
+
+def recall_fell(night: Night) -> Callable[[], object]:
+    import faiss
+    import numpy as np
+
+    path, graph = night.folder / "graph.faiss", faiss.IndexHNSWFlat(24, 16)
+    graph.add(np.random.default_rng(0).normal(size=(2_000, 24)).astype(np.float32))
+    night.subject = str(path)
+    night.entries = '[[search]]\nstore = "graph.faiss"\ncount = 100\nrows = 100\nrecall = 0.3\n'
+
+    def write(effort: int) -> None:
+        graph.hnsw.efSearch = effort
+        faiss.write_index(graph, str(path))
+
+    write(300)
+    night.mend = lambda: write(300)
+    return lambda: write(10)
+
+
 def not_found(night: Night) -> Callable[[], object]:
     (query,) = texts_of(["doc-3"])
     (night.folder / "golden.csv").write_text(f"query,expect\n{query},doc-3\n")
@@ -247,8 +272,18 @@ def hub_silent(night: Night) -> Callable[[], object]:
 
 
 SCENARIOS = (
-    *(broken, index_gone, index_empty, rows_lost, foreign, golden_lost, not_found, problem_found, another_function),
-    *(served_otherwise, tripped, worse, audit_failed, checkpoint_gone, checkpoint_unreadable, index_unread),
+    *(broken, index_gone, index_empty, rows_lost, foreign, golden_lost, rows_gone, recall_fell, not_found),
+    *(
+        problem_found,
+        another_function,
+        served_otherwise,
+        tripped,
+        worse,
+        audit_failed,
+        checkpoint_gone,
+        checkpoint_unreadable,
+        index_unread,
+    ),
     *(not_answered, endpoint_silent, hub_silent),
 )
 
@@ -269,7 +304,9 @@ def test_the_table_in_the_docs_is_the_one_in_the_code() -> None:
     assert as_markdown() in page, "write it anew: python -m embaudit.watch.happening"
 
 
-@pytest.mark.parametrize("scenario", mostly_slow(SCENARIOS, [rows_lost, checkpoint_gone]), ids=lambda one: one.__name__)
+@pytest.mark.parametrize(
+    "scenario", mostly_slow(SCENARIOS, [rows_lost, recall_fell, checkpoint_gone]), ids=lambda one: one.__name__
+)
 def test_a_night(
     scenario: Callable[[Night], Callable[[], object]],
     night: Night,
