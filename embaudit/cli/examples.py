@@ -34,7 +34,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "audit ./my-checkpoint --profile standard --corpus sts=sts-dev.csv --corpus wikipedia=wiki.txt",
         "audit ./my-checkpoint --policy release.toml",
     ),
-    "compare": ("compare ./my-checkpoint ./my-next-checkpoint",),
+    "compare": ("compare ./my-checkpoint ./my-next-checkpoint", "compare previous ./chroma"),
     "gate": ("gate latest --policy release.toml",),
     "token": ("token ./my-checkpoint gambia '##ing'",),
     "impact": ("impact ./my-checkpoint --data ./beir-folder --remedies",),

@@ -18,6 +18,7 @@ import duckdb
 
 from embaudit.checkpoint.loading import PROMPTS
 from embaudit.declared.document import count
+from embaudit.questions.answer import AnswerFigure
 from embaudit.questions.check.verdict import FIRST
 from embaudit.statistics.intervals import difference_half_width
 from embaudit.system.address import Warehouse, warehouse_at
@@ -210,7 +211,7 @@ def compare_sides(first: Side, other: Side) -> Comparison:
     rows = []
     for row in compare(after.values(), before.values()):
         name = (row["summary"], row["item"], row["measure"])
-        low, high = _interval(before[name], after[name])
+        low, high = difference_interval(before[name], after[name])
         rows.append({**row, "low": low, "high": high, "change": _change(row)})
     why_nothing = _why_nothing(first, other, rows)
     meaningless = {"worse"} if first.is_broken else set()
@@ -342,7 +343,9 @@ def _of_texts(first: AuditSide, other: AuditSide, measure: str, corpus: str | No
     return f"different texts in {', '.join(different)}" if different else ""
 
 
-def _interval(before: Figure, after: Figure) -> tuple[float | None, float | None]:
+def difference_interval(
+    before: Figure | AnswerFigure, after: Figure | AnswerFigure
+) -> tuple[float | None, float | None]:
     """The interval of the difference, from both intervals; conservative if both read the same texts."""
     if before.low is None or before.high is None or after.low is None or after.high is None:
         return None, None

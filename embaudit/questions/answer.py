@@ -7,6 +7,7 @@ from datetime import datetime
 from math import nan
 from typing import Literal, get_args
 
+from embaudit.declared.figure import Direction
 from embaudit.declared.finding import Level
 from embaudit.declared.table import BigInt, Json, Row, Series, column, rule
 from embaudit.words.estimate import Estimate
@@ -97,6 +98,16 @@ class WhyCaseRow(Row, table="why_case", key=("answer_id", "place"), scope="conte
 
 
 ROWS: tuple[type[Row], ...] = (AnswerRow, AnswerFindingRow, AnswerFigureRow, WhyCaseRow)
+
+
+# Of figures that are better one way, the worse direction; of others it depends on what was meant.
+WORSE_WHEN: dict[str, Direction] = {
+    **dict.fromkeys(
+        ("recall_at_10", "recall_at_100", "found", "median_cosine", "nDCG@10", "Spearman's ρ", "auc"), "lower"
+    ),
+    **dict.fromkeys(("foreign", "foreign_rows", "absent", "unexpected", "changed", "copies", "zeros"), "higher"),
+    **dict.fromkeys(("not_finite", "without_vector", "without_text", "missed", "lost", "kinds_apart"), "higher"),
+}
 
 
 @dataclass(frozen=True)

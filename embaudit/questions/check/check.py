@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar
 
@@ -25,12 +25,14 @@ from embaudit.measures.integrity.tables import TOKENIZER
 from embaudit.measures.quality.fewer import fewer
 from embaudit.measures.quality.material import Material, sample_material
 from embaudit.measures.quality.quality import QualityReport, no_figures, quality_findings
+from embaudit.questions.answer import AnswerFigure, figure_of
 from embaudit.questions.change.change import TunedResults, change_report
 from embaudit.questions.check.page import check_page
 from embaudit.questions.check.verdict import LEVEL_OF, Verdict, verdict_of
 from embaudit.questions.exports.files import export_findings
 from embaudit.questions.report import Report
 from embaudit.words.errors import EXIT_USAGE, CheckpointError
+from embaudit.words.estimate import Estimate
 
 # The parts, in the words of whoever stopped before them; half precision is a part of numerics.
 PARTS = {
@@ -99,6 +101,16 @@ class CheckReport(Report):
 
     def page(self) -> Page:
         return check_page(self)
+
+    def answer_figures(self) -> Iterator[AnswerFigure]:
+        for data in self.figures.get("data", ()):
+            scores = {data["metric"]: data["score"], "auc": data.get("auc")}
+            scores |= {f"{data['metric']}, {name}": one["score"] for name, one in data["baselines"].items()}
+            for name, score in scores.items():
+                if score is not None:
+                    yield figure_of(name, Estimate(**score), data["name"], data["items"])
+        for name, scale in self.figures.get("scale", {}).items():
+            yield figure_of("threshold", Estimate(**scale["threshold"]), name)
 
     def as_json(self) -> dict[str, Any]:
         summary = self.summary
