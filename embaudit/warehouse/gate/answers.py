@@ -11,6 +11,7 @@ from typing import NoReturn
 
 import duckdb
 
+from embaudit.declared.finding import Level
 from embaudit.warehouse.gate.facts import AuditFacts, Cell
 from embaudit.warehouse.gate.policy import PREVIOUS
 from embaudit.warehouse.named import LATEST
@@ -37,7 +38,7 @@ class KeptAnswer:
     asks: str
     subject: str
     verdict: str
-    level: str
+    level: Level
     line: str
 
 
