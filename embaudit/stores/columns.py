@@ -129,7 +129,7 @@ def _vector(table: StoreTable, asked: ReadOptions) -> str:
 
 def _has_any(column: StoreColumn) -> bool:
     """Whether one of its first values is more than an empty list or an empty text."""
-    some = (one.strip() if isinstance(one, str) else one for one in column.some)
+    some: Iterator[Any] = (one.strip() if isinstance(one, str) else one for one in column.some)
     return not column.some or any(one not in EMPTY if isinstance(one, str) else bool(np.size(one)) for one in some)
 
 
@@ -143,7 +143,7 @@ def _different(table: StoreTable, names: Sequence[str]) -> list[str]:
     return [name for name in names if name in kept]
 
 
-def _is_same(some: Sequence[object], others: Sequence[object]) -> bool:
+def _is_same(some: Sequence[Any], others: Sequence[Any]) -> bool:
     return len(some) == len(others) and all(
         np.array_equal(one, other) if isinstance(one, np.ndarray) else one == other
         for one, other in zip(some, others, strict=True)
