@@ -25,7 +25,7 @@ LOOKED_AT, CLOSE = 64, 1e-3
 ID, VECTOR = "id", "vector"
 
 
-class Layout(NamedTuple):
+class AnnoyLayout(NamedTuple):
     """Where the vectors stand.
 
     Attributes:
@@ -42,7 +42,7 @@ def is_annoy(place: StorePlace) -> bool:
     return place.suffix in SUFFIXES and not place.is_folder and layout_of(place) is not None
 
 
-def layout_of(place: StorePlace) -> Layout | None:
+def layout_of(place: StorePlace) -> AnnoyLayout | None:
     """How a file is laid out; None if it is not Annoy's, or of bits."""
     if not place.path.is_file() or place.path.stat().st_size % 4 or not place.path.stat().st_size:
         return None
@@ -57,7 +57,7 @@ def layout_of(place: StorePlace) -> Layout | None:
             continue
         # Without a tree, there are items alone; numbers of items that were left out have nodes of zeros.
         if descendants[-1] == items if items < len(descendants) else descendants.all():
-            return Layout(width, _before(numbers.reshape(-1, width)[:items]), items)
+            return AnnoyLayout(width, _before(numbers.reshape(-1, width)[:items]), items)
     return None
 
 

@@ -30,7 +30,7 @@ NODE_KEY, LEVEL, COUNT = 8, 2, 4
 ID, VECTOR = "id", "vector"
 
 
-class Layout(NamedTuple):
+class UsearchLayout(NamedTuple):
     """Where what stands.
 
     Attributes:
@@ -52,7 +52,7 @@ def is_usearch(place: StorePlace) -> bool:
     return place.is_path and not place.is_folder and layout_of(place) is not None
 
 
-def layout_of(place: StorePlace) -> Layout | None:
+def layout_of(place: StorePlace) -> UsearchLayout | None:
     """How a file is laid out; None if it is not usearch's, has no vectors in it, or numbers of another kind."""
     if place.suffix not in (".usearch", ".bin", ".index", ".idx") or not place.path.is_file():
         return None
@@ -70,7 +70,7 @@ def layout_of(place: StorePlace) -> Layout | None:
             magic, _, _, _, metric, numbers, keys, places, _, _, dimension = HEAD.unpack(file.read(HEAD.size))
             known = numbers in NUMBERS and keys == KEYS_U64 and places in PLACES
             if magic == MAGIC and known and np.dtype(NUMBERS[numbers]).itemsize * dimension == width:
-                return Layout(sizes.size, rows, width, head, metric, numbers, places, dimension)
+                return UsearchLayout(sizes.size, rows, width, head, metric, numbers, places, dimension)
     return None
 
 
@@ -107,7 +107,7 @@ def open_usearch(place: StorePlace, asked: ReadOptions) -> StoreTable:
     return StoreTable(place.shown, columns, read, rows=len(kept), vector=VECTOR, id=ID, metric=metric)
 
 
-def _keys(graph: bytes, layout: Layout) -> np.ndarray:
+def _keys(graph: bytes, layout: UsearchLayout) -> np.ndarray:
     """(n,) keys of the rows: each node's first number; a node is the longer the more levels it is on."""
     rows, links, ground, _, _ = GRAPH.unpack_from(graph)
     levels = np.frombuffer(graph, "<i2", rows, GRAPH.size).astype(np.int64)

@@ -252,7 +252,8 @@ def test_nobody_known_and_what_cannot_be_told_are_said_so() -> None:
         "other": [
             (
                 "ok",
-                "The vectors are those of no model of 768 numbers that can be told by them: embedding-001, nomic-embed-text.",
+                "The vectors are those of no model of 768 numbers that can be told by them: embedding-001, "
+                "nomic-embed-text.",
             )
         ],
         "few": [
