@@ -28,7 +28,7 @@ NOTHING = re.compile(
     r"pointers? of Git LFS|is empty|has no rows|holds no vector|has no collection|is an index without rows|truncated"
 )
 # What is said of every store, whatever it is.
-NO_FAULT = ("how_it_is_read", "overlapping_chunks", "own_vectors", "role_of_rows")
+NO_FAULT = ("builder", "how_it_is_read", "overlapping_chunks", "own_vectors", "role_of_rows")
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,8 @@ def looked_at(store: Path, function: str) -> Iterator[LookedAt]:
             yield LookedAt(name, part["error"].replace(str(place), "STORE"), seconds=seconds, peak=peak)
             continue
         dimension = next(iter(part["vectors"]["dimensions"]), 0)
-        rules = tuple(one["name"] for one in part["findings"])
+        told = (one for one in part["findings"] if one["level"] != "ok" or one["name"] in NO_FAULT)
+        rules = tuple(one["name"] for one in told)
         rows = int(part["vectors"]["rows"])
         yield LookedAt(name, "", part["kind"], rows, int(dimension), part["verdict"], rules, seconds, peak)
 

@@ -22,6 +22,7 @@ SMALLEST, LARGEST = 1e-5, 1e3
 WILD = 0.05
 # |x| of int8 that quantises bell-shaped numbers has its median well below that of arbitrary bytes, 64.
 SMALL_WHOLE = 48
+DECIMALS = 6
 
 
 def read_bytes(rows: Sequence[bytes], numbers: str) -> np.ndarray:
@@ -64,6 +65,9 @@ def numbers_of_bytes(some: Sequence[bytes], column: str, dimension: int | None =
         fit = own
     # Numbers that look like those of a vector do not look so by chance; any bytes may be int8 or bits.
     fit = [name for name in fit if name in FRACTIONS] or fit
+    # Numbers that a person wrote are short as float64: 0.1, 0.25. None is by chance.
+    if len(fit) > 1 and "float64" in fit and _are_written(read_bytes(same, "float64")):
+        fit = ["float64"]
     if dimension is not None and not fit:
         fit = [name for name in ("int8", "bits") if width / BYTES_EACH[name] == dimension]
     if len(fit) != 1:
@@ -75,6 +79,11 @@ def numbers_of_bytes(some: Sequence[bytes], column: str, dimension: int | None =
             next_step=f"Say what they are: --numbers {fit[0] if fit else 'float32'}",
         )
     return fit[0]
+
+
+def _are_written(values: np.ndarray) -> bool:
+    """Whether every number has few decimals."""
+    return all(value == round(value, DECIMALS) for value in values.ravel().tolist())
 
 
 def _is_likely(rows: Sequence[bytes], name: str) -> bool:

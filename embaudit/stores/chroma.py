@@ -26,12 +26,10 @@ from embaudit.stores.place import ReadOptions, StorePlace
 from embaudit.stores.servers import address_of, answers, basic_authorization, counted, patiently, quiet, without_user
 from embaudit.stores.store import Metric
 from embaudit.stores.table import LOOKED_AT, StoreColumn, StoreKind, StoreTable, Values
-from embaudit.words.errors import CorpusError, EmbauditError, UsageError, one_line
+from embaudit.words.errors import CorpusError, EmbauditError, one_line
 from embaudit.words.masking import keep_secret
 
 DATABASE = "chroma.sqlite3"
-# Chroma 0.3 and before.
-OLD = "chroma-collections.parquet"
 KEY = "CHROMA_API_KEY"
 VECTOR, TEXT, ID, FIELD = "embedding", "document", "id", "metadata."
 # Ids are asked for first, and rows by their ids: to skip to a row takes the longer the farther it is.
@@ -55,12 +53,6 @@ Ask = Callable[..., Any]
 
 def open_folder(place: StorePlace, asked: ReadOptions) -> StoreTable:
     """A collection of a folder that Chroma's persistent client wrote."""
-    if not place.holds(DATABASE):
-        raise UsageError(
-            f"{place.shown} was written by Chroma 0.3 or before, whose folders no later version opens.",
-            kept="Nothing was changed.",
-            next_step="Convert a copy of it: pip install chroma-migrate && chroma-migrate",
-        )
     chromadb = _library(place.shown)
     copy = database_copy(place.path / DATABASE, place.shown)
     with _explained(place, chromadb.__version__):
@@ -253,7 +245,7 @@ def _explained(place: StorePlace, version: str) -> Iterator[None]:
 KINDS = (
     StoreKind(
         name="Chroma",
-        recognises=lambda place: place.holds(DATABASE) or place.holds(OLD),
+        recognises=lambda place: place.holds(DATABASE),
         open=open_folder,
         looks="a folder of Chroma (chroma.sqlite3)",
         tried="the embedded engine (chromadb 1.5)",

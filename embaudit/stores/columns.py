@@ -15,7 +15,7 @@ import numpy as np
 
 from embaudit.corpora.fields import ID_FIELDS
 from embaudit.stores.decode import decoder_of
-from embaudit.stores.place import ReadOptions, SeveralFit, SeveralTexts
+from embaudit.stores.place import ReadOptions, SeveralFit, SeveralTexts, SeveralVectors
 from embaudit.stores.table import StoreColumn, StoreTable, Values
 from embaudit.stores.text_numbers import text_form
 from embaudit.words.errors import EmbauditError, EmptyStore, UsageError
@@ -45,6 +45,8 @@ LISTED = 20
 SPREAD = 8
 # What columns of numbers are counted from, behind an id and a text.
 FIRST = 3
+# What a field holds that has nothing in it.
+EMPTY = ("", "[]", "{}", "null")
 # Numbers that any bytes may be.
 WHATEVER = ("int8", "bits")
 NUMBERED = re.compile(r"(.*?)(\d+)")
@@ -101,6 +103,7 @@ def _named(table: StoreTable, name: str | None, what: str) -> str:
 def _vector(table: StoreTable, asked: ReadOptions) -> str:
     fractions = [name for name, column in table.columns.items() if column.what == "vector"]
     candidates = fractions or [name for name, column in table.columns.items() if is_vector(column)]
+    candidates = _different(table, [name for name in candidates if _has_any(table.columns[name])] or candidates)
     if len(candidates) > 1:
         # Hashes and other keys are bytes, too, and no numbers.
         likely = [name for name in candidates if not _may_be_anything(name, table.columns[name])]
@@ -116,16 +119,41 @@ def _vector(table: StoreTable, asked: ReadOptions) -> str:
             next_step="A column of vectors is a list of numbers, bytes, or text such as [0.1, 0.2].",
         )
     if len(candidates) > 1:
-        raise SeveralFit(
+        raise SeveralVectors(
             f"{table.shown} has {len(candidates)} columns that may be the vectors: {', '.join(candidates)}.",
             next_step=f"Name the one that is meant: --vector {candidates[0]}",
+            names=candidates,
         )
     return candidates[0]
+
+
+def _has_any(column: StoreColumn) -> bool:
+    """Whether one of its first values is more than an empty list or an empty text."""
+    some: Iterator[Any] = (one.strip() if isinstance(one, str) else one for one in column.some)
+    return not column.some or any(one not in EMPTY if isinstance(one, str) else bool(np.size(one)) for one in some)
+
+
+def _different(table: StoreTable, names: Sequence[str]) -> list[str]:
+    """Without those whose first values are another's: of these, the one that is nested least."""
+    kept: list[str] = []
+    for name in sorted(names, key=lambda name: name.count(".")):
+        own = table.columns[name].some
+        if not own or not any(_is_same(own, table.columns[other].some) for other in kept):
+            kept.append(name)
+    return [name for name in names if name in kept]
+
+
+def _is_same(some: Sequence[Any], others: Sequence[Any]) -> bool:
+    return len(some) == len(others) and all(
+        np.array_equal(one, other) if isinstance(one, np.ndarray) else one == other
+        for one, other in zip(some, others, strict=True)
+    )
 
 
 def _only(table: StoreTable, names: Sequence[str], what: str, but: set[str]) -> str:
     found = [name for name in table.columns if _last(name) in names and name not in but]
     found = [name for name in found if table.columns[name].what == "text"]
+    found = _different(table, [name for name in found if _has_any(table.columns[name])] or found)
     if len(found) > 1:
         raise SeveralTexts(
             f"{table.shown} has {len(found)} columns that may be the {what}s: {', '.join(found)}.",

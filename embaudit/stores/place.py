@@ -171,6 +171,18 @@ class SeveralTexts(SeveralFit):
         self.names = tuple(names)
 
 
+class SeveralVectors(SeveralFit):
+    """Several columns may be the vectors, each of which may be looked at by itself.
+
+    Attributes:
+        names: of these columns.
+    """
+
+    def __init__(self, happened: str, *, kept: str = "", next_step: str = "", names: Sequence[str] = ()) -> None:
+        super().__init__(happened, kept=kept, next_step=next_step)
+        self.names = tuple(names)
+
+
 class SeveralParts(UsageError):
     """Several collections, tables or splits may be meant, each of which may be looked at by itself.
 

@@ -38,7 +38,8 @@ def text_form(texts: Sequence[str]) -> str:
     none."""
     first = [one.strip() for one in texts]
     if all(one[:1] == "[" and one[-1:] == "]" for one in first):
-        return "list" if all(parsed(one) is not None or any(mark in one for mark in CUT) for one in texts[:3]) else ""
+        full = [one for one in texts if one.strip() != "[]"][:3] or texts[:3]
+        return "list" if all(_is_list(one) or any(mark in one for mark in CUT) for one in full) else ""
     if all(SPARSE.fullmatch(one) for one in texts):
         return "sparse"
     if all(BITS.fullmatch(one) for one in texts) and len({len(one) for one in texts}) == 1:
@@ -66,6 +67,12 @@ def _list_of(value: Any) -> list[Any] | None:
     """A list that is written as text, or that is one."""
     found = value if isinstance(value, list) else parsed(value) if isinstance(value, str) else None
     return found[0] if found and len(found) == 1 and isinstance(found[0], list) else found
+
+
+def _is_list(text: str) -> bool:
+    """Whether a text is a list, and not one of words."""
+    found = _list_of(text)
+    return found is not None and not any(isinstance(one, str) and _spaced(one) is None for one in found[:3])
 
 
 def _spaced(text: str) -> list[float] | None:

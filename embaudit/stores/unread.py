@@ -122,6 +122,11 @@ TABLES: Sequence[Unread] = (
         "Write it as CSV: " + _python("import pandas; pandas.read_excel('FILE').to_csv('FILE.csv', index=False)"),
     ),
     Unread(
+        _starts(b"redb\x1a\n"),
+        "a database of redb, as ruvector and others keep their vectors in",
+        "Export its rows by the program that wrote it, as JSON lines with an id, a text and a list of numbers each.",
+    ),
+    Unread(
         _starts(b"PGDMP"),
         "a dump of PostgreSQL",
         "Restore it (pg_restore -d DATABASE FILE) and name the database: postgresql://USER@HOST/DATABASE",

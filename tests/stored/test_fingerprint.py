@@ -168,6 +168,7 @@ def test_what_is_shipped_is_small_and_rests_on_five_owners() -> None:
     assert {one.model for one in shipped} == {
         "all-MiniLM-L6-v2",
         "embedding-001",
+        "nomic-embed-text",
         "text-embedding-3-small",
         "text-embedding-ada-002",
     }
@@ -248,7 +249,13 @@ def test_nobody_known_and_what_cannot_be_told_are_said_so() -> None:
         found = [one for one in look_at(index_of(vectors.astype(np.float32))).findings if one.name == "builder"]
         said[name] = [(one.level, one.sentence) for one in found]
     assert said == {
-        "other": [("ok", "The vectors are those of no model of 768 numbers that can be told by them: embedding-001.")],
+        "other": [
+            (
+                "ok",
+                "The vectors are those of no model of 768 numbers that can be told by them: embedding-001, "
+                "nomic-embed-text.",
+            )
+        ],
         "few": [
             (
                 "not measured",

@@ -86,3 +86,14 @@ def test_the_verdict_is_that_of_the_worst(
     assert (report.exit_code, report.line) == (code, line)
     assert faults_of(report) == []
     json.dumps(report.as_json(), allow_nan=False)
+
+
+def test_of_several_columns_of_vectors_each_has_its_line(tmp_path: Path) -> None:
+    vectors = np.random.default_rng(0).normal(size=(30, 24))
+    rows = [{"text": f"text {row}", "title": one.tolist(), "body": (-one).tolist()} for row, one in enumerate(vectors)]
+    rows[3]["body"] = None
+    (tmp_path / "v.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    report = VectorsQuestion(store=tmp_path / "v.jsonl").answer()
+    assert report.line == "Of 2 columns of vectors, 1 is not in order, 1 is."
+    assert next(one for one in report.findings if one.level == "problem").advice == "To see all of it: --vector body"
+    assert list(report.as_json()["collections"]) == ["title", "body"]

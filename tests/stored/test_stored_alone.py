@@ -265,3 +265,12 @@ def test_rows_of_another_dimension_and_without_a_vector_are_counted() -> None:
     )
     found = {finding.name: finding.level for finding in findings_alone(index, look_at_alone(index, 0))}
     assert found == {"mixed_dimensions": "problem", "no_vector": "problem", "copies": "look"}
+
+
+def test_copies_of_one_vector_are_no_space_of_their_own() -> None:
+    rng = np.random.default_rng(0)
+    own = rng.normal(size=(400, 8)) @ rng.normal(size=(8, 64)) + 3 * rng.normal(size=64)
+    one = -3 * own.mean(axis=0)
+    for other in (one + 0.001 * rng.normal(size=(300, 64)), np.repeat(one[None], 300, axis=0)):
+        vectors = rng.permutation(np.concatenate([own, other])).astype(np.float32)
+        assert two_spaces(vectors) is None

@@ -129,20 +129,13 @@ def damaged(folder: Path) -> None:
     file.write_bytes(file.read_bytes()[:5_000] + b"x" * 9_000)
 
 
-def of_0_3(folder: Path) -> None:
-    shutil.rmtree(folder)
-    folder.mkdir()
-    (folder / "chroma-collections.parquet").write_bytes(b"PAR1")
-
-
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
         (another_version, "another version wrote it.*pip install chromadb==VERSION"),
         (damaged, "cannot be read"),
-        (of_0_3, "Chroma 0.3 or before.*pip install chroma-migrate"),
     ],
-    ids=["another version", "damaged", "0.3"],
+    ids=["another version", "damaged"],
 )
 def test_a_folder_that_cannot_be_read_is_named(spoil: Any, said: str, folder: Path) -> None:
     spoil(folder)

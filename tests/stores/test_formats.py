@@ -171,7 +171,7 @@ def test_a_table_of_postgresql(postgres: Postgres, tmp_path: Path) -> None:
 
 
 def lists(*names: str) -> pa.Table:
-    return pa.table({name: pa.array([[0.1, 0.2]]) for name in names} | {"text": ["a"]})
+    return pa.table({name: pa.array([[0.1, 0.2 + place]]) for place, name in enumerate(names)} | {"text": ["a"]})
 
 
 BAD_TABLES: dict[str, tuple[pa.Table, ReadOptions, str]] = {

@@ -97,7 +97,7 @@ def test_tables_are_told_apart(tmp_path: Path) -> None:
 
 def test_two_columns_of_vectors_and_none_are_named(tmp_path: Path) -> None:
     two = rows_of(VECTORS, IDS, IDS, IDS)
-    two = two.append_column("title_vector", two.column("vector"))
+    two = two.append_column("title_vector", rows_of(VECTORS[::-1], IDS, IDS, IDS).column("vector"))
     lancedb.connect(str(tmp_path / "two")).create_table("docs", two)
     with pytest.raises(EmbauditError, match="may be the vectors: vector, title_vector"):
         open_store(tmp_path / "two")

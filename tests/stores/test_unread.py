@@ -70,6 +70,7 @@ BSON = struct.pack("<i", 22) + b"\x07_id\x00" + bytes(12) + b"\x00"
 UNREAD: dict[str, tuple[Callable[[Path], str], str]] = {
     "usearch": (_file("v.usearch", b"\x01" * 99), r"is an index of usearch.*Index\.restore\('.*v\.usearch'\)"),
     "annoy": (_file("v.ann", b"\x01" * 99), r"is an index of Annoy.*AnnoyIndex"),
+    "redb": (_file("v.db", b"redb\x1a\n\xa9\r\n" + bytes(40)), r"is a database of redb.*JSON lines"),
     "bson": (_file("docs.bson", BSON), r"is a dump of MongoDB.*bsondump"),
     "bson by content": (_file("docs.dump", BSON), r"is a dump of MongoDB"),
     "avro": (_file("docs.avro", b"Obj\x01" + bytes(40)), r"a file of Avro.*fastavro"),

@@ -1,11 +1,11 @@
-"""All collections of a store, where none was named: a line each."""
+"""All collections of a store, where none was named, or all its columns of vectors: a line each."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from embaudit.declared.document import Page
 from embaudit.declared.finding import Finding, Level
@@ -20,6 +20,17 @@ COLLECTION = Rule(
     problem_if="the same",
     reason="each is looked at by itself; `not measured` if it cannot be",
 )
+
+
+class PartsCalled(NamedTuple):
+    """What the parts of a store are called, and how a user names one."""
+
+    many: str
+    option: str
+
+
+COLLECTIONS = PartsCalled("collections", "--from")
+COLUMNS = PartsCalled("columns of vectors", "--vector")
 
 
 @dataclass(frozen=True)
@@ -39,10 +50,11 @@ class PartsReport(Report):
 
     shown: str
     parts: Mapping[str, StoredReport | EmbauditError]
+    called: PartsCalled = COLLECTIONS
 
     @property
     def findings(self) -> tuple[Finding, ...]:  # type: ignore[override]
-        return tuple(_finding(name, part) for name, part in self.parts.items())
+        return tuple(_finding(name, part, self.called.option) for name, part in self.parts.items())
 
     @property
     def seconds(self) -> float:  # type: ignore[override]
@@ -59,20 +71,20 @@ class PartsReport(Report):
         own, wrong = counts["ok"], counts["problem"]
         untold = len(self.parts) - own - wrong
         if own == len(self.parts):
-            return f"All {own:,} collections are in order."
+            return f"All {own:,} {self.called.many} are in order."
         told = [
             f"{wrong:,} {'is' if wrong == 1 else 'are'} not in order" if wrong else "",
             f"{own:,} {'is' if own == 1 else 'are'}" + ("" if wrong else " in order") if own else "",
             f"{untold:,} could not be told" if untold else "",
         ]
-        return f"Of {len(self.parts):,} collections, {', '.join(filter(None, told))}."
+        return f"Of {len(self.parts):,} {self.called.many}, {', '.join(filter(None, told))}."
 
     @property
     def cause(self) -> Finding | None:
         return None
 
     def page(self) -> Page:
-        identity = [("collections", f"{len(self.parts):,}"), ("took", f"{self.seconds:.0f} s")]
+        identity = [(self.called.many, f"{len(self.parts):,}"), ("took", f"{self.seconds:.0f} s")]
         return Page(self.shown, identity, self.told(), [], kind="Vectors of")
 
     def as_json(self) -> dict[str, Any]:
@@ -87,7 +99,9 @@ class PartsReport(Report):
         }
 
 
-def look_at_each(shown: str, names: Sequence[str], look: Callable[[str], StoredReport]) -> PartsReport:
+def look_at_each(
+    shown: str, names: Sequence[str], look: Callable[[str], StoredReport], called: PartsCalled = COLLECTIONS
+) -> PartsReport:
     """Look at each of these parts; what cannot be read stops no other."""
     parts: dict[str, StoredReport | EmbauditError] = {}
     for name in names:
@@ -95,11 +109,11 @@ def look_at_each(shown: str, names: Sequence[str], look: Callable[[str], StoredR
             parts[name] = look(name)
         except EmbauditError as error:
             parts[name] = error
-    return PartsReport(shown, parts)
+    return PartsReport(shown, parts, called)
 
 
-def _finding(name: str, part: StoredReport | EmbauditError) -> Finding:
-    advice = f"To see all of it: --from {name}"
+def _finding(name: str, part: StoredReport | EmbauditError, option: str) -> Finding:
+    advice = f"To see all of it: {option} {name}"
     if isinstance(part, EmbauditError):
         return COLLECTION.finding("not measured", f"{name}: {part.happened}", "Nothing is said of it.", advice)
     meaning = part.cause.meaning if part.cause is not None else ""

@@ -11,7 +11,7 @@ the same side are (so that few rows do not look unrelated).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -26,6 +26,8 @@ SMALLEST = 100
 UNRELATED = 0.05
 # Distance of the two means in standard deviations along the line between them (Ashman et al. 1994).
 APART = 2.0
+# Cosine of copies, and rows that are looked at together.
+COPY, BLOCK = 0.999, 1_000
 # Of the logarithm of lengths.
 GAP = 0.25
 
@@ -49,9 +51,29 @@ class TwoPopulations:
 
 def two_spaces(vectors: np.ndarray) -> TwoPopulations | None:
     """Whether (n, D) rows in random order lie in two unrelated spaces; None if not, or if there are too few rows."""
+    found = _split(vectors[:ROWS])
+    if found is None:
+        return None
+    # Copies of one vector lie in one point and vary in no direction.
+    kept = _without_copies(unit_float32(vectors[:ROWS]))
+    again = _split(vectors[kept])
+    return again and replace(again, places=(kept[again.places[0]], kept[again.places[1]]))
+
+
+def _without_copies(units: np.ndarray) -> np.ndarray:
+    """Places of the rows that are no copy of an earlier one."""
+    is_copy = np.zeros(len(units), dtype=bool)
+    for start in range(0, len(units), BLOCK):
+        rows = units[start : start + BLOCK]
+        is_near = rows @ units[: start + len(rows)].T >= COPY
+        is_copy[start : start + len(rows)] = np.tril(is_near, start - 1).any(axis=1)
+    return np.flatnonzero(~is_copy)
+
+
+def _split(vectors: np.ndarray) -> TwoPopulations | None:
     if len(vectors) < FEWEST or vectors.shape[1] < 16:
         return None
-    units = unit_float32(vectors[:ROWS])
+    units = unit_float32(vectors)
     side = _two_means(units)
     sides = [np.flatnonzero(side == one) for one in (0, 1)]
     if min(map(len, sides)) < SMALLEST:

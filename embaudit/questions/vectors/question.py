@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -15,7 +16,7 @@ from embaudit.declared.option import Option
 from embaudit.embedders.call_options import CacheOptions, RoleOptions
 from embaudit.questions.parts import ExplanationPart, Function, PathName, SeedPart, StorePart
 from embaudit.questions.question import QUIET, Progress, Question, SentTexts
-from embaudit.stores.place import LARGE, SeveralParts, StorePlace
+from embaudit.stores.place import LARGE, SeveralParts, SeveralVectors, StorePlace
 from embaudit.words.errors import UsageError
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ class VectorsQuestion(CheckpointOptions, RoleOptions, CacheOptions, ExplanationP
 
     def answer(self, progress: Progress = QUIET) -> Report:
         from embaudit.embedders.opened import is_checkpoint
-        from embaudit.questions.vectors.parts import look_at_each
+        from embaudit.questions.vectors.parts import COLUMNS, look_at_each
 
         if self.function is None and (self.encodes_all or self.also):
             raise UsageError(
@@ -102,15 +103,18 @@ class VectorsQuestion(CheckpointOptions, RoleOptions, CacheOptions, ExplanationP
             )
         try:
             return self._of_part(self.from_table, progress)
-        except SeveralParts as several:
+        except (SeveralParts, SeveralVectors) as several:
             # Each asks for as many texts as one: where these cost money, it is the user's to say.
             # And of several, nobody knows which should hold what is expected.
             if self.table is not None or self.counts_all or not all(map(is_checkpoint, self.functions)):
                 raise
-            return look_at_each(str(self.store), several.names, lambda part: self._of_part(part, progress))
+            if isinstance(several, SeveralParts):
+                return look_at_each(str(self.store), several.names, lambda part: self._of_part(part, progress))
+            of_column = partial(self._of_part, self.from_table, progress)
+            return look_at_each(str(self.store), several.names, of_column, COLUMNS)
 
-    def _of_part(self, part: str | None, progress: Progress) -> StoredReport:
-        """Look at one collection; against the function, if one is named."""
+    def _of_part(self, part: str | None, progress: Progress, vector: str | None = None) -> StoredReport:
+        """Look at one collection, or at one of its columns of vectors; against the function, if one is named."""
         from embaudit.embedders.kept import FOLDER
         from embaudit.embedders.opened import is_checkpoint, name_of, open_function, open_kept
         from embaudit.questions.store_opened import opened_first, opened_for
@@ -131,6 +135,7 @@ class VectorsQuestion(CheckpointOptions, RoleOptions, CacheOptions, ExplanationP
                 seed=self.seed,
             ),
             part=part,
+            vector=vector or self.vector,
         )
         named = str(self.store)
         # A place that is wrong is told before a function is opened, which may take a while.

@@ -33,14 +33,14 @@ LEAST_OVERLAP, MOST_OVERLAP = 20, 2_000
 COPIED = Rule(
     "copied_texts",
     "rows that repeat the text of an earlier row, exactly",
-    look_if="any, at any number of rows",
+    look_if="1 % of the rows or more; `ok` below",
     problem_if="in `search`: of ten results, fewer than half of the different texts that there could be",
     reason="copies take the places of other texts; an application that adds at every start is the usual cause",
 )
 NEARLY = Rule(
     "nearly_copied_texts",
     "texts that differ in case, white space or a changing header",
-    look_if="any",
+    look_if="1 % of the rows or more",
     reason="to a search they are copies, and no exact comparison finds them",
 )
 BLANK = Rule("blank_texts", look_if="texts of nothing but white space", reason="they can come up for any query")
@@ -287,6 +287,14 @@ def copy_findings(copies: TextCopies | None, level: Level = "look") -> Iterator[
         return
     if copies.repeating >= max(1, FEW_COPIES * copies.rows):
         yield _copied(copies, level)
+    elif copies.repeating:
+        verb = "repeats" if copies.repeating == 1 else "repeat"
+        yield COPIED.finding(
+            "ok",
+            f"{copies.repeating:,} of {copies.rows:,} rows {verb} the text of an earlier row: too few for a search to "
+            "show it.",
+            value=float(copies.repeating),
+        )
     for count, what in ((copies.spelled, "white space or case alone"), (copies.headed, "a header before it alone")):
         if count and count >= FEW_COPIES * copies.rows:
             are = "row differs" if count == 1 else "rows differ"
