@@ -19,17 +19,14 @@ from typing import Any
 import numpy as np
 
 from benchmarks.field import only_child
-from embaudit.questions.vectors.alone import different_places
-from embaudit.questions.vectors.fingerprint import FEWEST_OWNERS, Fingerprint, HeldOutCounts, Origin, fitted, origin_of
-from embaudit.questions.vectors.profile import profile_of
-from embaudit.questions.vectors.unit import unit_float32
+from embaudit.questions.vectors.fingerprint import Fingerprint, HeldOutCounts, Origin, origin_of
+from embaudit.questions.vectors.fingerprint_file import write_fingerprints
+from embaudit.questions.vectors.fitted import FEWEST_OWNERS, different_units, fitted, with_owners_joined
 from embaudit.statistics.intervals import score_share
 from embaudit.stores.opened import open_store
 from embaudit.stores.place import ReadOptions, SeveralParts
 from embaudit.words.errors import EmbauditError
 
-# Of a store, drawn at random: more say no more about where they point.
-MOST_ROWS = 400
 # Cosine of two rows of one text by one model: a tutorial's, behind another path or header.
 SAME_ROW = 0.97
 # Rows of a store that is changed as a whole.
@@ -61,12 +58,10 @@ def read_stores(folder: Path, models: Mapping[str, Any]) -> Iterator[FieldStore]
         label = models[place.name]
         for part in _parts(only_child(place)):
             try:
-                profile = profile_of(open_store(str(only_child(place)), replace(ReadOptions(), part=part)), 0)
+                units = different_units(open_store(str(only_child(place)), replace(ReadOptions(), part=part)))
             except EmbauditError:
                 continue
-            places = different_places(profile)[:MOST_ROWS]
-            if len(places) and profile.sample.vectors.dtype.kind == "f":
-                units = unit_float32(profile.sample.vectors[places]).astype(np.float64)
+            if units is not None:
                 yield FieldStore(place.name, label["owner"], label["model"] or "", units)
 
 
@@ -80,17 +75,10 @@ def _parts(place: Path) -> tuple[str | None, ...]:
     return (None,)
 
 
-def with_owners_joined(stores: Sequence[FieldStore]) -> list[FieldStore]:
+def with_joined_owners(stores: Sequence[FieldStore]) -> list[FieldStore]:
     """Owners who share a row become one."""
-    owner_of = {one.owner: one.owner for one in stores}
-    for place, one in enumerate(stores):
-        for other in stores[:place]:
-            if one.owner == other.owner or one.units.shape[1] != other.units.shape[1]:
-                continue
-            if (one.units @ other.units.T).max() > SAME_ROW:
-                old, new = owner_of[one.owner], owner_of[other.owner]
-                owner_of = {name: new if joined == old else joined for name, joined in owner_of.items()}
-    return [replace(one, owner=owner_of[one.owner]) for one in stores]
+    owners = with_owners_joined([one.owner for one in stores], [one.units for one in stores], SAME_ROW)
+    return [replace(one, owner=owner) for one, owner in zip(stores, owners, strict=True)]
 
 
 def fingerprints_of(stores: Sequence[FieldStore], fewest: int) -> list[Fingerprint]:
@@ -245,7 +233,7 @@ def main(arguments: Sequence[str]) -> None:
     if not chosen.folder.is_dir():
         parser.error(f"there is no folder {chosen.folder}")
     models = json.loads(chosen.models.read_text("utf-8"))
-    stores = with_owners_joined(list(read_stores(chosen.folder, models)))
+    stores = with_joined_owners(list(read_stores(chosen.folder, models)))
     known = fingerprints_of(stores, FEWEST_OWNERS)
     said = list(held_out(stores))
     answers = [one for one in said if not one.change]
@@ -260,5 +248,4 @@ def main(arguments: Sequence[str]) -> None:
     for told, count in of_random_vectors(known).items():
         print(f"random vectors, {told}: {count}")
     if chosen.write is not None:
-        lines = ",\n".join(json.dumps(one.as_json()) for one in known if one.measure is not None)
-        chosen.write.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
+        write_fingerprints([one for one in known if one.measure is not None], chosen.write)

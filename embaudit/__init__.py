@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from embaudit.api.ask import check as check
+    from embaudit.api.ask import fingerprint as fingerprint
     from embaudit.api.ask import parity as parity
     from embaudit.api.ask import passport as passport
     from embaudit.api.ask import search as search
@@ -26,6 +27,7 @@ _PLACES = {
     "WarehouseReader": ("reading", "WarehouseReader"),
     "audit": ("audit", "audit"),
     "check": ("ask", "check"),
+    "fingerprint": ("ask", "fingerprint"),
     "open": ("reading", "open_warehouse"),
     "parity": ("ask", "parity"),
     "passport": ("ask", "passport"),
@@ -43,6 +45,7 @@ __all__ = [
     "__version__",
     "audit",
     "check",
+    "fingerprint",
     "parity",
     "passport",
     "search",

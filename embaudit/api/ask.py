@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, ParamSpec, Protocol, TypeVar, cast
 
 from embaudit.questions.check.question import CheckQuestion
+from embaudit.questions.fingerprint.question import FingerprintQuestion
 from embaudit.questions.parity.question import ParityQuestion
 from embaudit.questions.passport.question import PassportQuestion, VerifyQuestion
 from embaudit.questions.question import Question
@@ -57,6 +58,7 @@ def asking(made: Callable[Fields, Answering[Answer_co]]) -> Callable[Fields, Ans
 
 
 check = asking(CheckQuestion)
+fingerprint = asking(FingerprintQuestion)
 parity = asking(ParityQuestion)
 passport = asking(PassportQuestion)
 search = asking(SearchQuestion)

@@ -20,6 +20,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "vectors index.parquet ./my-checkpoint --vector embedding --text body",
         "vectors index.parquet",
     ),
+    "fingerprint": (
+        "fingerprint ./my-checkpoint --name my-model",
+        "fingerprint ./storeA ./storeB --name our-model --out our-model.json",
+    ),
     "search": ("search ./chroma ./my-checkpoint", "search rows.faiss --setting nprobe=16 --recall .95"),
     "why": (
         'why ./chroma ./my-checkpoint --query "can I return a gift" --expect policy-17',

@@ -45,6 +45,10 @@ COMMANDS = {
             "questions:vectors",
             "Say whether stored vectors are sound, and whether a checkpoint built them.",
         ),
+        "fingerprint": (
+            "questions:fingerprint",
+            "Write the file by which vectors tells that a model of yours built a store.",
+        ),
         "search": ("questions:search", "Say whether a store's own search finds what its vectors hold."),
         "why": ("questions:why", "Say where a search was lost, and what mends it."),
         "switch": ("questions:switch", "Say what becomes of an index, and of a threshold, with a new revision."),

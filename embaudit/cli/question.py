@@ -126,8 +126,9 @@ def _parameter(name: str, field: FieldInfo) -> click.Parameter:
     is_many = bool(kinds & {Sequence, Mapping})
     if isinstance(written, Argument):
         is_required = field.is_required()
-        metavar = written.metavar if is_required else f"[{written.metavar}]"
-        return click.Argument([name], required=is_required, metavar=metavar)
+        metavar = f"{written.metavar}..." if is_many else written.metavar
+        metavar = metavar if is_required else f"[{metavar}]"
+        return click.Argument([name], required=is_required, nargs=-1 if is_many else 1, metavar=metavar)
     flag = flag_of(name, written)
     text = field.description or ""
     if bool in kinds:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 import click
@@ -12,11 +13,13 @@ from embaudit.cli.question import question_command, reporting_command, show_repo
 from embaudit.cli.shown import visible
 from embaudit.questions.asked import QUESTIONS
 from embaudit.questions.check.question import CheckQuestion
+from embaudit.questions.fingerprint.question import FingerprintQuestion
 from embaudit.questions.passport.question import PassportQuestion
 
 if TYPE_CHECKING:
     from embaudit.questions.check.check import CheckReport
     from embaudit.questions.passport.passport import Passport
+    from embaudit.questions.vectors.fingerprint import Fingerprint
 
 CARD = click.Option(
     ["--card", "is_card"], is_flag=True, help="Print a block for a model card, with the verdict as its badge."
@@ -47,7 +50,21 @@ def _say_written(question: PassportQuestion, made: Passport) -> None:
     )
 
 
+def _say_known(question: FingerprintQuestion, made: Fingerprint) -> None:
+    from embaudit.questions.fingerprint.make import told_of
+    from embaudit.questions.vectors.fingerprint_file import own_file
+
+    size = question.path.stat().st_size / 1000
+    lines = [f"{question.path}: {size:.0f} kB. {told_of(made)}"]
+    if question.out is None:
+        lines.append("Next: embaudit vectors STORE")
+    else:
+        lines.append(f"To have it known here: cp {quote(str(question.out))} {quote(str(own_file(made.model)))}")
+    click.echo(visible(" ".join(lines)))
+
+
 check = question_command(CheckQuestion, CARD, *OUTPUT, finish=_show_check)
+fingerprint = question_command(FingerprintQuestion, finish=_say_known)
 passport = question_command(PassportQuestion, finish=_say_written, always={"out": PASSPORT})
 
 

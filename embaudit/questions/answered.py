@@ -57,6 +57,7 @@ def answer_key(question: Question) -> str | None:
             if part is None:
                 return None
             parts.setdefault(name, []).append(part)
+    parts |= {folder.name: _digest(folder) for folder in question.also_read() if folder.is_dir()}
     code = version("embaudit"), code_digest("embaudit")
     return content_key(question=question_key(question), content=parts, code=code)
 

@@ -19,6 +19,8 @@ MATERIAL_LEAVES = (
     "the pairs, queries and documents, and a few hundred made-up ones",
     "your pairs and documents would leave this one",
 )
+# What a model may be called: it is shown in sentences, and names a file.
+MODEL_NAME = r"^[A-Za-z0-9][A-Za-z0-9 ._:/-]{0,99}$"
 PathName: TypeAlias = str | Path
 FUNCTION = Field(
     description="A checkpoint (packaged:NAME, a local folder, or owner/name@revision on the hub), an endpoint's "
@@ -123,3 +125,33 @@ class CorpusPart(MaterialPart):
     corpus: Annotated[PathName | None, Option(metavar="SOURCE", holds="source")] = Field(
         None, description="Texts that are searched: a file, a folder, or hub:owner/name."
     )
+
+
+def names_store(given: Any) -> bool:
+    """Whether what may be a store or a function is a store: known by its place alone, or a file or folder of one.
+
+    An address may be of a store or an endpoint, and is not asked.
+    """
+    if not isinstance(given, str | Path):
+        return False
+    if is_known_store(given):
+        return True
+    from embaudit.stores.place import StorePlace
+    from embaudit.stores.unread import only_file_of
+
+    place = StorePlace(str(given))
+    is_checkpoint = place.holds("config.json") or place.holds("modules.json")
+    return place.is_path and (place.path.is_file() or (not is_checkpoint and only_file_of(place) is not None))
+
+
+def is_known_store(given: Any) -> bool:
+    """Whether the form of a name, or what lies there, is that of a store."""
+    from embaudit.embedders.endpoint.recognise import is_address
+    from embaudit.stores.kinds import kind_of
+    from embaudit.stores.place import StorePlace
+
+    if not isinstance(given, str | Path):
+        return False
+    # By its ending alone: Parquet somewhere else.
+    is_file = Path(str(given).partition("?")[0]).suffix == ".parquet"
+    return (is_file or not is_address(str(given))) and kind_of(StorePlace(str(given))) is not None

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
@@ -19,6 +20,7 @@ from embaudit.words.errors import UsageError
 if TYPE_CHECKING:
     from embaudit.questions.passport.passport import Passport
     from embaudit.questions.report import Report
+    from embaudit.questions.vectors.fingerprint import Fingerprint
 
 
 @dataclass(frozen=True)
@@ -104,8 +106,12 @@ class Question(BaseModel, ABC):
         """What leaves this machine if a function is an endpoint."""
         yield from ()
 
+    def also_read(self) -> Iterator[Path]:
+        """Folders of this machine that an answer depends on, without being named."""
+        yield from ()
+
     @abstractmethod
-    def answer(self, progress: Progress = QUIET) -> Report | Passport:
+    def answer(self, progress: Progress = QUIET) -> Report | Passport | Fingerprint:
         """Find the answer.
 
         Raises:

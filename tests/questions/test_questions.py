@@ -19,6 +19,7 @@ from embaudit.cli.question import flag_of, written_as
 from embaudit.declared.option import Argument
 from embaudit.questions.answered import answer_key, parameters_of, question_key, subjects_of
 from embaudit.questions.check.question import CheckQuestion
+from embaudit.questions.fingerprint.question import FingerprintQuestion
 from embaudit.questions.parity.question import ParityQuestion
 from embaudit.questions.passport.question import PassportQuestion, VerifyQuestion
 from embaudit.questions.question import Question
@@ -31,6 +32,7 @@ from embaudit_flows.ask import named
 
 QUESTIONS: tuple[type[Question], ...] = (
     CheckQuestion,
+    FingerprintQuestion,
     ParityQuestion,
     PassportQuestion,
     SearchQuestion,
@@ -246,6 +248,17 @@ def test_what_an_answer_depends_on_is_in_its_key(change: Any, tmp_path: Path) ->
     assert answer_key(question) == before
     change(tmp_path)
     assert answer_key(question) != before
+
+
+def test_an_answer_about_vectors_depends_on_the_fingerprints_that_are_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EMBAUDIT_HOME", str(tmp_path / "home"))
+    np.save(tmp_path / "v.npy", np.eye(4))
+    before = answer_key(VectorsQuestion.of(store=str(tmp_path / "v.npy")))
+    (tmp_path / "home" / "fingerprints").mkdir(parents=True)
+    (tmp_path / "home" / "fingerprints" / "a.json").write_text("{}")
+    assert answer_key(VectorsQuestion.of(store=str(tmp_path / "v.npy"))) != before
 
 
 def test_what_is_live_or_writes_a_file_has_no_key(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from embaudit.checkpoint.files import read_object
 from embaudit.checkpoint.tensors import stored_tensors
 from embaudit.corpora.scores.read import read_scores
 from embaudit.questions.passport.file import read_passport
+from embaudit.questions.vectors.fingerprint_file import read_fingerprints
 from embaudit.remedies.screening.tokens import read_token_list
 from embaudit.system.small_files import CARD_BYTES, MOST_BYTES
 from embaudit.warehouse.gate.load import load_policy
@@ -23,6 +24,7 @@ from embaudit.words.errors import EmbauditError
 READERS: dict[str, Callable[[Path], object]] = {
     "settings of a checkpoint": read_object,
     "a passport": read_passport,
+    "a fingerprint": read_fingerprints,
     "a watch list": read_watch_list,
     "a policy": load_policy,
     "a list of tokens": read_token_list,

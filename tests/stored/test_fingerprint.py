@@ -13,14 +13,10 @@ from tiny_index import TinyIndex, encoded
 
 from embaudit.checkpoint import LoadOptions, load_checkpoint
 from embaudit.embedders.checkpoint import CheckpointFunction
-from embaudit.questions.vectors.builder import builder_finding
-from embaudit.questions.vectors.fingerprint import (
-    FEWEST_OWNERS,
-    Fingerprint,
-    fitted,
-    known_fingerprints,
-    origin_of,
-)
+from embaudit.questions.vectors.builder import builder_findings
+from embaudit.questions.vectors.fingerprint import Fingerprint, origin_of
+from embaudit.questions.vectors.fingerprint_file import shipped_fingerprints
+from embaudit.questions.vectors.fitted import FEWEST_OWNERS, fitted
 from embaudit.questions.vectors.report import look_at
 
 D = 256
@@ -164,7 +160,7 @@ def test_a_fingerprint_is_the_same_after_it_was_written() -> None:
 def test_what_is_shipped_is_small_and_rests_on_five_owners() -> None:
     file = files("embaudit.questions.vectors").joinpath("known", "fingerprints.json")
     assert len(file.read_bytes()) < 200_000
-    shipped = known_fingerprints()
+    shipped = shipped_fingerprints()
     assert {one.model for one in shipped} == {
         "all-MiniLM-L6-v2",
         "embedding-001",
@@ -187,7 +183,7 @@ def test_random_vectors_are_no_known_model_s(dimension: int) -> None:
     rng = np.random.default_rng(dimension)
     for rows in (1, 12, 40):
         origin = origin_of(
-            rng.standard_normal(dimension) + rng.standard_normal((rows, dimension)), known_fingerprints()
+            rng.standard_normal(dimension) + rng.standard_normal((rows, dimension)), shipped_fingerprints()
         )
         assert origin is not None
         assert origin.told == ("cannot tell" if rows == 1 and dimension == 1_536 else "nobody known")
@@ -195,7 +191,7 @@ def test_random_vectors_are_no_known_model_s(dimension: int) -> None:
 
 def like(model: str, rows: int, seed: int = 0) -> np.ndarray:
     """Rows whose cosine to a shipped model's direction is .8."""
-    one = next(one for one in known_fingerprints() if one.model == model)
+    one = next(one for one in shipped_fingerprints() if one.model == model)
     noise = np.random.default_rng(seed).standard_normal((rows, one.dimension))
     noise -= (noise @ one.direction)[:, None] * one.direction
     return (0.8 * one.direction + 0.6 * noise / np.linalg.norm(noise, axis=1, keepdims=True)).astype(np.float32)
@@ -285,8 +281,7 @@ def test_the_packaged_checkpoint_is_known_by_a_few_texts_and_by_its_own_vectors_
     assert minilm.checkpoint is not None
     vectors = encoded(minilm.checkpoint, SENTENCES)
     for rows in (vectors, vectors[:1], vectors.astype(np.float16), 3 * vectors):
-        found = builder_finding(look_at(index_of(rows)).alone)
-        assert found is not None
+        [found] = builder_findings(look_at(index_of(rows)).alone)
         assert found.level == "ok"
         assert found.sentence == (
             "The vectors are those of all-MiniLM-L6-v2 (or of a model trained on from it or from its base, "

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.fingerprints import FieldStore, fingerprints_of, held_out, main, with_owners_joined
-from embaudit.questions.vectors.fingerprint import Fingerprint
+from benchmarks.fingerprints import FieldStore, fingerprints_of, held_out, main, with_joined_owners
+from embaudit.questions.vectors.fingerprint_file import read_fingerprints
 
 D = 64
 MEANS = np.random.default_rng(0).normal(size=(2, D))
@@ -51,7 +51,7 @@ def test_stores_are_named_without_their_owners_and_only_what_they_have_in_common
     text = (tmp_path / "known.json").read_text("utf-8")
     for kept in ("secret", "someone", "who knows"):
         assert kept not in said + text
-    [known] = (Fingerprint.from_json(one) for one in json.loads(text))
+    [known] = read_fingerprints(tmp_path / "known.json")
     assert (known.model, known.owners, known.stores) == ("model a", 6, 6)
     assert known.held_out is not None
     assert vars(known.held_out) == {"named": 6, "own": 6, "wrongly": 0, "others": 2}
@@ -61,7 +61,7 @@ def test_stores_are_named_without_their_owners_and_only_what_they_have_in_common
 def test_owners_who_share_a_row_count_as_one_and_four_make_no_fingerprint() -> None:
     stores = [FieldStore(str(n), f"owner {n}", "model a", rows_of(0, n)) for n in range(5)]
     copied = FieldStore("5", "owner 5", "model a", np.concatenate([rows_of(0, 77), stores[0].units[:1]]))
-    joined = with_owners_joined([*stores, copied])
+    joined = with_joined_owners([*stores, copied])
     assert len({one.owner for one in joined}) == 5
     assert joined[5].owner == joined[0].owner
     assert [one.owners for one in fingerprints_of(joined, 5)] == [5]

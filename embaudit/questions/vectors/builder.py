@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from embaudit.declared.finding import Finding
@@ -14,9 +16,9 @@ from embaudit.questions.vectors.fingerprint import (
     Fingerprint,
     Likeness,
     Origin,
-    known_fingerprints,
     origin_of,
 )
+from embaudit.questions.vectors.fingerprint_file import known_fingerprints
 from embaudit.statistics.intervals import score_share
 
 # Rows of the sample that are looked at: more tell no more.
@@ -29,19 +31,21 @@ BUILDER = Rule(
 )
 
 
-def builder_finding(alone: VectorProfile, *, is_named_only: bool = False) -> Finding | None:
-    """Whose vectors they are; None if no known model gives so many numbers.
+def builder_findings(alone: VectorProfile, *, is_named_only: bool = False) -> Iterator[Finding]:
+    """Whose vectors they are; nothing if no known model gives so many numbers.
 
     Args:
-        is_named_only: None, too, if nobody is named.
+        is_named_only: nothing, too, if nobody is named.
     """
     places = different_places(alone.profile)[:MOST_ROWS]
     if not len(places):
-        return None
-    origin = origin_of(alone.profile.sample.vectors[places], known_fingerprints())
-    if origin is None or (is_named_only and origin.best is None):
-        return None
-    return _told(origin, alone.profile.sample.numbers[places])
+        return
+    known, unread = known_fingerprints()
+    origin = origin_of(alone.profile.sample.vectors[places], known)
+    if origin is not None and (origin.best is not None or not is_named_only):
+        yield _told(origin, alone.profile.sample.numbers[places])
+    for error in unread:
+        yield BUILDER.finding("not measured", error.happened, "A store of that model is not named.", error.next_step)
 
 
 def _told(origin: Origin, numbers: np.ndarray) -> Finding:
@@ -67,7 +71,7 @@ def _told(origin: Origin, numbers: np.ndarray) -> Finding:
             "Name the function that may have built it: embaudit vectors STORE FUNCTION",
         )
     model, share = best.fingerprint.model, best.share or 0.0
-    what = f"{_or_who_else(best.fingerprint)}, {_by_what(best)}"
+    what = f"{_or_who_else(origin)}, {_by_what(best)}"
     if origin.told == "named":
         whose = "The vectors" if share == 1 else f"{share:.0%} of {rows:,} different vectors"
         return BUILDER.finding(
@@ -83,13 +87,19 @@ def _told(origin: Origin, numbers: np.ndarray) -> Finding:
     )
 
 
-def _or_who_else(fingerprint: Fingerprint) -> str:
-    return f" (or of {fingerprint.not_told_from})" if fingerprint.not_told_from else ""
+def _or_who_else(origin: Origin) -> str:
+    """Who else may have built it: models whose fingerprints fit, too, and those that a fingerprint names."""
+    named = [one.fingerprint for one in (origin.best, *origin.also) if one is not None]
+    models = dict.fromkeys([*(one.model for one in named[1:]), *(one.not_told_from for one in named)])
+    others = [one for one in models if one and one != named[0].model]
+    return f" (or of {', or of '.join(others)})" if others else ""
 
 
 def _by_what(best: Likeness) -> str:
     one = best.fingerprint
-    others = f"other models of {one.dimension:,} numbers at most {_two(one.highest_other)}"
+    is_measured = one.held_out is not None and one.held_out.others > 0
+    whose = f"other models of {one.dimension:,} numbers" if is_measured else "unrelated vectors"
+    others = f"{whose} at most {_two(one.highest_other)}"
     if one.measure == "still":
         return f"by the dimensions that this model leaves at zero: {', '.join(map(str, one.still))} (from 0)"
     if one.measure == "direction":
@@ -104,6 +114,8 @@ def _two(value: float) -> str:
 
 def _how_sure(fingerprint: Fingerprint) -> str:
     counted = fingerprint.held_out
+    if not fingerprint.is_of_public_stores:
+        return f"{_what_it_rests_on(fingerprint)} A model that was trained from it or from its base may pass for it."
     if counted is None:
         return ""
     low, high = score_share(counted.named, counted.own)[0], score_share(counted.wrongly, counted.others)[1]
@@ -113,11 +125,33 @@ def _how_sure(fingerprint: Fingerprint) -> str:
     )
 
 
+def _what_it_rests_on(fingerprint: Fingerprint) -> str:
+    """In how many of those that were left out a user's fingerprint named its model, and others."""
+    made, counted = f"The fingerprint is yours, of {', '.join(fingerprint.sources)}", fingerprint.held_out
+    if fingerprint.parts == "halves of a store" or counted is None or not counted.own:
+        told = "too few stores to leave one out and count how often it is named"
+    else:
+        left_out = f"{counted.own} {fingerprint.parts} left out"
+        told = f"of {left_out}, {counted.named} {'was' if counted.named == 1 else 'were'} named"
+    others = f", and {counted.wrongly} of {counted.others} of other models" if counted and counted.others else ""
+    return f"{made}: {told}{others}."
+
+
 def _why_not(origin: Origin, rows: int) -> str:
     unsaid = [one for one in origin.tried if one.share is None]
-    if not unsaid:
-        named = " and ".join(one.fingerprint.model for one in origin.tried if one.share)
+    between = [one for one in origin.tried if one.between >= HARDLY_ANY]
+    like = [one for one in origin.tried if one.share]
+    if like[1:]:
+        named = " and ".join(one.fingerprint.model for one in like)
         return f"rows are like those of {named}, and too few or of both"
+    if between:
+        one = between[0]
+        return (
+            f"{one.between:.0%} of the rows are somewhat like {one.fingerprint.model} (cosines between "
+            f"{_two(one.fingerprint.highest_other)} and {_two(one.fingerprint.limit)} to its mean direction)"
+        )
+    if not unsaid:
+        return f"rows are like those of {like[0].fingerprint.model}, and too few"
     one = unsaid[0]
     if one.fingerprint.measure == "still":
         return f"too many of its numbers are zero to see which are always zero, as with {one.fingerprint.model}"

@@ -14,9 +14,9 @@ from pydantic import Field, model_validator
 from embaudit.checkpoint.loading import CheckpointOptions
 from embaudit.declared.option import Option
 from embaudit.embedders.call_options import CacheOptions, RoleOptions
-from embaudit.questions.parts import ExplanationPart, Function, PathName, SeedPart, StorePart
+from embaudit.questions.parts import ExplanationPart, Function, PathName, SeedPart, StorePart, is_known_store
 from embaudit.questions.question import QUIET, Progress, Question, SentTexts
-from embaudit.stores.place import LARGE, SeveralParts, SeveralVectors, StorePlace
+from embaudit.stores.place import LARGE, SeveralParts, SeveralVectors
 from embaudit.words.errors import UsageError
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class VectorsQuestion(CheckpointOptions, RoleOptions, CacheOptions, ExplanationP
         if isinstance(also := asked.get("also"), str | Path):
             asked = {**asked, "also": [also]}
         store, function = asked.get("store"), asked.get("function")
-        if isinstance(function, str | Path) and not _is_store(store) and _is_store(function):
+        if isinstance(function, str | Path) and not is_known_store(store) and is_known_store(function):
             return {**asked, "store": function, "function": store}
         return asked
 
@@ -91,6 +91,11 @@ class VectorsQuestion(CheckpointOptions, RoleOptions, CacheOptions, ExplanationP
 
     def texts_sent(self) -> Iterator[SentTexts]:
         yield SentTexts(self.functions, f"those of {self.rows:,} rows", "your texts would leave this one")
+
+    def also_read(self) -> Iterator[Path]:
+        from embaudit.questions.vectors.fingerprint_file import own_folder
+
+        yield own_folder()
 
     def answer(self, progress: Progress = QUIET) -> Report:
         from embaudit.embedders.opened import is_checkpoint
@@ -215,19 +220,6 @@ class VectorsQuestion(CheckpointOptions, RoleOptions, CacheOptions, ExplanationP
             # What is no transformer may be read by sentence-transformers.
             with suppress(NoTransformer):
                 describe(resolved, self.load_options)
-
-
-def _is_store(named: Any) -> bool:
-    """Whether a store is known by its place alone. An address may be of a store or an endpoint, and is not asked."""
-    from embaudit.embedders.endpoint.recognise import is_address
-    from embaudit.stores.kinds import kind_of
-
-    if not isinstance(named, str | Path):
-        return False
-    place = StorePlace(str(named))
-    # By its ending alone: Parquet somewhere else.
-    is_file = Path(str(named).partition("?")[0]).suffix == ".parquet"
-    return (is_file or not is_address(str(named))) and kind_of(place) is not None
 
 
 def _told_apart(names: Sequence[str]) -> list[str]:

@@ -19,7 +19,7 @@ from embaudit.questions.answer import AnswerFigure
 from embaudit.questions.report import HOW_IT_IS_READ, Report
 from embaudit.questions.vectors.against import SampleComparison, explain_sample, measure_sample
 from embaudit.questions.vectors.alone import Progress, VectorProfile, look_at_alone
-from embaudit.questions.vectors.builder import builder_finding
+from embaudit.questions.vectors.builder import builder_findings
 from embaudit.questions.vectors.embedded import Embedded
 from embaudit.questions.vectors.embedding import read_as_embedded
 from embaudit.questions.vectors.encode import role_of_rows
@@ -256,8 +256,7 @@ def look_at(
         else:
             findings = [*_without_texts(index, alone, function), *findings]
     if function is None or _is_of_another(alone, against, function):
-        built_by = builder_finding(alone, is_named_only=function is not None)
-        findings += [] if built_by is None else [built_by]
+        findings += builder_findings(alone, is_named_only=function is not None)
     if index.has_texts and 0 < alone.profile.comparable < alone.profile.usable.sum():
         lacking = int(alone.profile.usable.sum()) - alone.profile.comparable
         findings.append(
