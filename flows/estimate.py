@@ -14,7 +14,7 @@ from embaudit.checkpoint.precision import operations_per_second
 from embaudit.checkpoint.tokenizer_alone import load_tokenizer_alone
 from embaudit.measures import MEASURES
 from embaudit.measures.profile import Profile
-from embaudit.measures.sticky.settings import StickySettings
+from embaudit.measures.sticky import StickySettings
 from embaudit.measures.workload import Precision, Readable, Work
 from embaudit.steps.corpora import some_texts
 from embaudit.steps.results import CheckpointSpec, StagedCorpus

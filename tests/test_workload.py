@@ -14,7 +14,7 @@ import pytest
 from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.precision import ProductSeconds, operations_per_second
 from embaudit.measures.profile import load_profile
-from embaudit.measures.sticky.settings import StickySettings
+from embaudit.measures.sticky import StickySettings
 from embaudit.measures.sticky.steps import precision
 from embaudit.measures.workload import BESIDE_LAYERS, Precision, Readable, Work
 from embaudit.questions.audit import AuditRequest

@@ -25,7 +25,7 @@ from embaudit.corpora.downstream.similarity import Similarity
 from embaudit.corpora.downstream.task import Scored
 from embaudit.corpora.golden import GOLDEN, GOLDEN_QUERIES
 from embaudit.corpora.judged import DOCUMENTS, QUERIES, label_of, own_of, relevant_of
-from embaudit.measures.impact.settings import ImpactSettings
+from embaudit.measures.impact import ImpactSettings
 from embaudit.measures.measure import DownstreamSettings, Size
 from embaudit.measures.run import Run
 from embaudit.steps.results import CheckpointSpec, Staged, StagedCorpus, encoder_of

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from measure_alone import run_of
 from tiny import tiny_bert
 
+from embaudit.measures.meaning import MeaningSettings
 from embaudit.measures.meaning.findings import findings
-from embaudit.measures.meaning.settings import MeaningSettings
 from embaudit.measures.meaning.steps import meaning_of_sentences
 from embaudit.measures.meaning.triples import CONTRASTS, REWORDINGS, SENTENCE, sentences, told, words_nearer
 from embaudit.steps.staging.stage import read_rows

@@ -16,13 +16,13 @@ from embaudit.checkpoint import load_checkpoint
 from embaudit.corpora import load_corpus
 from embaudit.corpora.downstream.material import pick_labelled
 from embaudit.corpora.draw import Draw, content_order, rank
-from embaudit.measures.geometry.settings import GeometrySettings
+from embaudit.measures.geometry import GeometrySettings
 from embaudit.measures.geometry.steps import corpus_geometry
-from embaudit.measures.layers.settings import LayerSettings
+from embaudit.measures.layers import LayerSettings
 from embaudit.measures.layers.steps import layer_statistics
-from embaudit.measures.length.settings import LengthSettings
+from embaudit.measures.length import LengthSettings
 from embaudit.measures.length.steps.curve import length_curve
-from embaudit.measures.socm.settings import SocmSettings
+from embaudit.measures.socm import SocmSettings
 from embaudit.measures.socm.steps.listed import socm_listed
 from embaudit.measures.socm.steps.plane import socm_plane
 from embaudit.measures.socm.steps.summary import socm_summary

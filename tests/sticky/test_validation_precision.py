@@ -9,7 +9,7 @@ import pytest
 from warehouse_rows import rows
 
 from embaudit.checkpoint.precision import ProductSeconds
-from embaudit.measures.sticky import settings
+from embaudit.measures import sticky
 from embaudit.measures.sticky.effects import Effect
 from embaudit.measures.sticky.steps import precision, validation
 from embaudit.measures.sticky.steps.validation import FIGURES, differences
@@ -44,7 +44,7 @@ def test_it_is_used_where_it_moves_no_figure(
     monkeypatch.setattr(validation, "ACCEPTED_SHARE", accepted)
     # With few candidates all of them are validated as the rest of the audit.
     monkeypatch.setattr(validation, "COMPARED_TOKENS", 5)
-    monkeypatch.setattr(settings, "COMPARED_TOKENS", 5)
+    monkeypatch.setattr(sticky, "COMPARED_TOKENS", 5)
     request = AuditRequest.of(
         checkpoint=str(tiny_checkpoint),
         profile=str(tiny_profile),

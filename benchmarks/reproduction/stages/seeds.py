@@ -15,9 +15,8 @@ from benchmarks.reproduction import published
 from benchmarks.reproduction.bench import Bench, rows_of
 from benchmarks.reproduction.compared import Comparison
 from benchmarks.reproduction.stages.sticky import run_protocol
-from embaudit.measures.sticky import reference
+from embaudit.measures.sticky import StickySettings, reference
 from embaudit.measures.sticky.inspect import decoded
-from embaudit.measures.sticky.settings import StickySettings
 from embaudit.measures.sticky.steps.files import read_pairs
 from embaudit.measures.sticky.steps.reference import SCORED_TOKENS_PER_SHARD
 from embaudit.measures.sticky.steps.shards import TokenShard, token_shards

@@ -18,7 +18,7 @@ from benchmarks.reproduction import published
 from benchmarks.reproduction.bench import Bench, only, rows_of
 from benchmarks.reproduction.compared import Comparison, compared
 from embaudit.measures.run import Run
-from embaudit.measures.sticky.settings import StickySettings
+from embaudit.measures.sticky import StickySettings
 from embaudit.measures.sticky.steps.files import read_pairs
 from embaudit.measures.sticky.steps.reference import (
     VALIDATED_TOKENS_PER_SHARD,

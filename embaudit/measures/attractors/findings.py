@@ -7,7 +7,7 @@ from typing import Any
 
 from embaudit.declared.finding import Finding, Level, Rows, interval
 from embaudit.declared.rule import Rule, percent
-from embaudit.measures.attractors.settings import AttractorsSettings
+from embaudit.measures.attractors import AttractorsSettings
 from embaudit.statistics.intervals import MIN_UNITS
 
 Row = dict[str, Any]

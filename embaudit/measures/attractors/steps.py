@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from embaudit.measures.attractors import MEASURE_VERSION
+from embaudit.measures.attractors import MEASURE_VERSION, AttractorRow, AttractorsSettings, AttractorSummaryRow, HubRow
 from embaudit.measures.attractors.places import (
     asked_by_all,
     best_relevant,
@@ -20,8 +20,6 @@ from embaudit.measures.attractors.places import (
     share_of,
     skew_of,
 )
-from embaudit.measures.attractors.settings import AttractorsSettings
-from embaudit.measures.attractors.tables import AttractorRow, AttractorSummaryRow, HubRow
 from embaudit.measures.attractors.texts import KINDS
 from embaudit.measures.collection import Searched, collection_of, read_collection
 from embaudit.measures.geometry.figures import skewness

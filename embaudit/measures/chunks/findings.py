@@ -7,7 +7,7 @@ from typing import Any
 
 from embaudit.declared.finding import Finding, Level, Rows, interval
 from embaudit.declared.rule import Rule, number
-from embaudit.measures.chunks.settings import ChunksSettings
+from embaudit.measures.chunks import ChunksSettings
 
 # On composed documents, whole ones lose far more: .34 for all-MiniLM-L6-v2 and .52 for paraphrase-MiniLM-L3-v2, which
 # read 254 and 126 of 448 tokens.

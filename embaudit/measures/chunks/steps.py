@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from embaudit.corpora.downstream.retrieval import ranked
-from embaudit.measures.chunks import MEASURE_VERSION
-from embaudit.measures.chunks.settings import ChunksSettings
-from embaudit.measures.chunks.tables import ChunkChoiceRow, ChunkLengthRow, ChunkRow
+from embaudit.measures.chunks import MEASURE_VERSION, ChunkChoiceRow, ChunkLengthRow, ChunkRow, ChunksSettings
 from embaudit.measures.collection import Searched, collection_of, read_collection
 from embaudit.measures.pieces import is_written, pieces_of
 from embaudit.measures.run import Run

@@ -22,8 +22,8 @@ import numpy as np
 from embaudit.corpora.downstream.retrieval import CUT as NEAREST
 from embaudit.corpora.downstream.retrieval import overlaps
 from embaudit.measures.collection import RESAMPLES, Searched
+from embaudit.measures.compression import Way
 from embaudit.measures.compression.codes import cut, hamming, read_back, rescored
-from embaudit.measures.compression.tables import Way
 from embaudit.statistics.intervals import mean_interval
 from embaudit.words.estimate import Estimate
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from embaudit.declared.finding import Finding, Level, Rows, interval
 from embaudit.declared.rule import Rule, number
+from embaudit.measures.compression import CompressionSettings
 from embaudit.measures.compression.compression import DRAWS
-from embaudit.measures.compression.settings import CompressionSettings
 from embaudit.statistics.intervals import MIN_UNITS, student_quantile
 
 # Two points of nDCG@10 are what choosing among good checkpoints makes; the interval must exclude a larger loss. On the

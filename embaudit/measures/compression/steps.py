@@ -8,11 +8,9 @@ import numpy as np
 
 from embaudit.corpora.downstream.retrieval import ranked
 from embaudit.measures.collection import Searched, collection_of, read_collection
-from embaudit.measures.compression import MEASURE_VERSION
+from embaudit.measures.compression import MEASURE_VERSION, CompressionRow, CompressionSettings
 from embaudit.measures.compression.compression import MIN_DOCUMENTS, Compressed, estimate, search_compressed
 from embaudit.measures.compression.declared import declared_cut
-from embaudit.measures.compression.settings import CompressionSettings
-from embaudit.measures.compression.tables import CompressionRow
 from embaudit.measures.run import Run
 from embaudit.steps.results import CheckpointSpec, Staged, checkpoint_of
 from embaudit.steps.step import Outputs, step

@@ -7,7 +7,7 @@ from typing import Any
 
 from embaudit.declared.finding import Finding, Level, Rows, interval
 from embaudit.declared.rule import Rule, number
-from embaudit.measures.geometry.settings import GeometrySettings
+from embaudit.measures.geometry import GeometrySettings
 
 # Below this mean cosine, there is little to dominate.
 MATTERS = 0.1

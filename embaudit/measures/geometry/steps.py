@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 
 from embaudit.corpora.draw import Draw
-from embaudit.measures.geometry import MEASURE_VERSION
+from embaudit.measures.geometry import MEASURE_VERSION, GeometryDimensionRow, GeometryRow, GeometrySettings
 from embaudit.measures.geometry.geometry import measure_geometry
-from embaudit.measures.geometry.settings import GeometrySettings
-from embaudit.measures.geometry.tables import GeometryDimensionRow, GeometryRow
 from embaudit.measures.run import Run
 from embaudit.steps.corpora import drawn_texts
 from embaudit.steps.progress import tracked

@@ -7,7 +7,7 @@ from typing import Any
 
 from embaudit.declared.finding import MAX_FINDINGS, Finding, Level, Rows, interval
 from embaudit.declared.rule import Rule
-from embaudit.measures.impact.settings import ImpactSettings
+from embaudit.measures.impact import ImpactSettings
 
 TASKS = {
     "ndcg_10": ("nDCG@10", "documents"),

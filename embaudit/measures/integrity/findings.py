@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from embaudit.declared.finding import Finding, Rows
 from embaudit.declared.rule import Rule, in_brief
-from embaudit.measures.integrity.settings import IntegritySettings
-from embaudit.measures.integrity.tables import STAGED
+from embaudit.measures.integrity import STAGED, IntegritySettings
 
 SOUND = Rule("sound", reason="always `ok`: in an audit, one sentence for every check that found nothing wrong")
 

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from embaudit.declared.finding import STAGED_SCHEMA, as_rows
 from embaudit.declared.rule import guarded
-from embaudit.measures.integrity import MEASURE_VERSION
-from embaudit.measures.integrity.tables import STAGED, WeightRow
+from embaudit.measures.integrity import MEASURE_VERSION, STAGED, WeightRow
 from embaudit.measures.run import Run
 from embaudit.steps.results import CheckpointSpec, Staged, checkpoint_of, in_full_precision
 from embaudit.steps.step import Outputs, step

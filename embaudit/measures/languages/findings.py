@@ -8,7 +8,7 @@ from typing import Any
 from embaudit.declared.document import count
 from embaudit.declared.finding import Finding, Level, Rows, interval
 from embaudit.declared.rule import Rule, number, percent
-from embaudit.measures.languages.settings import LanguagesSettings
+from embaudit.measures.languages import LanguagesSettings
 
 # Most sentences find their translation.
 MOST = 0.5

@@ -11,7 +11,7 @@ import numpy as np
 from embaudit.checkpoint import Encoder
 from embaudit.checkpoint.vocabulary.script import script_of
 from embaudit.corpora.downstream.task import unit_rows
-from embaudit.measures.languages import MEASURE_VERSION
+from embaudit.measures.languages import MEASURE_VERSION, LanguageRow, LanguagesSettings
 from embaudit.measures.languages.declared import declared_languages, is_declared
 from embaudit.measures.languages.figures import (
     found,
@@ -23,8 +23,6 @@ from embaudit.measures.languages.figures import (
     unknown_share,
 )
 from embaudit.measures.languages.sentences import ENGLISH, NAMES, character_grams, chosen
-from embaudit.measures.languages.settings import LanguagesSettings
-from embaudit.measures.languages.tables import LanguageRow
 from embaudit.measures.run import Run
 from embaudit.statistics.intervals import mean_interval, score_share
 from embaudit.steps.progress import tracked

@@ -7,7 +7,7 @@ from typing import Any
 
 from embaudit.declared.finding import Finding, Rows, interval
 from embaudit.declared.rule import Rule
-from embaudit.measures.layers.settings import LayerSettings
+from embaudit.measures.layers import LayerSettings
 
 TOKENS_ALIKE = Rule(
     "tokens_alike",

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from embaudit.corpora.draw import Draw
-from embaudit.measures.layers import MEASURE_VERSION
-from embaudit.measures.layers.settings import LayerSettings
+from embaudit.measures.layers import MEASURE_VERSION, LayerSettings
 from embaudit.measures.layers.tables import LayerHeadStatRow, LayerStatRow, LayerTextRow, PooledStatRow
 from embaudit.measures.run import Run
 from embaudit.steps.corpora import drawn_texts

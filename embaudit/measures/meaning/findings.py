@@ -7,7 +7,7 @@ from typing import Any
 
 from embaudit.declared.finding import Finding, Rows
 from embaudit.declared.rule import Rule
-from embaudit.measures.meaning.settings import MeaningSettings
+from embaudit.measures.meaning import MeaningSettings
 
 CONTRASTS = Rule(
     "contrasts",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from embaudit.measures.meaning import MEASURE_VERSION
-from embaudit.measures.meaning.tables import MeaningRow
+from embaudit.measures.meaning import MEASURE_VERSION, MeaningRow
 from embaudit.measures.meaning.triples import CONTRASTS, REWORDINGS, SENTENCE, sentences, told, words_nearer
 from embaudit.measures.run import Run
 from embaudit.steps.results import CheckpointSpec, Staged, checkpoint_of, encoder_of

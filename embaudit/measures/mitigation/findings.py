@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from embaudit.declared.finding import Finding, Rows, interval
 from embaudit.declared.rule import Rule, number
 from embaudit.measures.impact.findings import scored_on
+from embaudit.measures.mitigation import NONE, MitigationSettings
 from embaudit.measures.mitigation.page import WORDS
-from embaudit.measures.mitigation.settings import NONE, MitigationSettings
 from embaudit.remedies.mitigation.rows import WAYS
 
 # What severe tokens take, and the most that a remedy may cost on clean texts: two points, as for the impact of tokens.

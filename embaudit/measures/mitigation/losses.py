@@ -18,8 +18,8 @@ import numpy as np
 
 from embaudit.checkpoint import Encoder
 from embaudit.corpora.downstream.task import unit_rows
+from embaudit.measures.mitigation import Remedy
 from embaudit.measures.mitigation.remedies import Transform, encode_with
-from embaudit.measures.mitigation.settings import Remedy
 from embaudit.measures.sticky.effects import crossed_resamples, drawn_controls
 from embaudit.measures.sticky.moments import Moments
 from embaudit.measures.sticky.paired import Loss, ResampledValues, moments_of, paired_losses, with_mean

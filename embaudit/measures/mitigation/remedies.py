@@ -20,7 +20,7 @@ from typing import cast
 import numpy as np
 
 from embaudit.checkpoint import Checkpoint, Encoder
-from embaudit.measures.mitigation.settings import AfterEncoding, Remedy
+from embaudit.measures.mitigation import AfterEncoding, Remedy
 from embaudit.remedies.mitigation.prune import pieces, prunable, pruned
 from embaudit.remedies.mitigation.rows import HOWS, How, replaced
 from embaudit.remedies.mitigation.space import Centring, Whitening, WithoutComponents

@@ -7,7 +7,7 @@ from typing import Any
 
 from embaudit.declared.finding import Finding, Level, Rows, interval
 from embaudit.declared.rule import Rule
-from embaudit.measures.occurrence.settings import OccurrenceSettings
+from embaudit.measures.occurrence import OccurrenceSettings
 
 SEVERE_TEXTS = Rule(
     "severe_texts",

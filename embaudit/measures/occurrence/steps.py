@@ -9,11 +9,15 @@ from typing import Any
 import numpy as np
 
 from embaudit.corpora.draw import Draw, content_order
-from embaudit.measures.occurrence import MEASURE_VERSION
+from embaudit.measures.occurrence import (
+    MEASURE_VERSION,
+    OccurrenceCorpusRow,
+    OccurrenceRow,
+    OccurrenceSettings,
+    OccurrenceTextRow,
+)
 from embaudit.measures.occurrence.counts import CorpusCounts, DenseText, count_corpus, dense_texts
 from embaudit.measures.occurrence.removal import ALL, measure_removals, plan_removals
-from embaudit.measures.occurrence.settings import OccurrenceSettings
-from embaudit.measures.occurrence.tables import OccurrenceCorpusRow, OccurrenceRow, OccurrenceTextRow
 from embaudit.measures.run import Run
 from embaudit.remedies.screening.count import encoder_of_tokens
 from embaudit.remedies.screening.tokens import severe_rows

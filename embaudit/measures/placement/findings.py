@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from embaudit.declared.finding import Finding, Rows, interval
 from embaudit.declared.rule import Rule
+from embaudit.measures.placement import ROTATION, PlacementSettings
 from embaudit.measures.placement.page import WORDS
-from embaudit.measures.placement.settings import ROTATION, PlacementSettings
 
 WORST_PLACES = Rule(
     "worst_places",

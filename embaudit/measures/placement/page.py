@@ -7,7 +7,7 @@ from typing import Any
 
 from embaudit.declared.chart import Axis, Chart, Layer, Mark, Panel, Tone, interval
 from embaudit.declared.document import Column, Part, Section, Table
-from embaudit.measures.placement.settings import ROTATION, STRATEGIES
+from embaudit.measures.placement import ROTATION, STRATEGIES
 
 # Queries for the section's data, by name, for one audit.
 FACTS = {

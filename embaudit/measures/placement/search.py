@@ -24,8 +24,8 @@ import numpy as np
 
 from embaudit.checkpoint import Encoder
 from embaudit.checkpoint.weighted import weighted_vectors
+from embaudit.measures.placement import GRADIENT_ENCODES
 from embaudit.measures.placement.places import PlacedText
-from embaudit.measures.placement.settings import GRADIENT_ENCODES
 from embaudit.measures.sticky.insertion import SentenceDraw
 from embaudit.measures.sticky.points import unit_rows
 

@@ -8,12 +8,18 @@ import numpy as np
 
 from embaudit.checkpoint import Encoder
 from embaudit.checkpoint.weighted import require_weights
-from embaudit.measures.placement import MEASURE_VERSION
+from embaudit.measures.placement import (
+    MEASURE_VERSION,
+    ROTATION,
+    STRATEGIES,
+    PlacementRow,
+    PlacementSettings,
+    PlacementTokenRow,
+    Strategy,
+)
 from embaudit.measures.placement.losses import placement_losses
 from embaudit.measures.placement.places import PlacedText, fixed_places, random_places, rotation_places, text_of
 from embaudit.measures.placement.search import Goal, Placed, TextSearch, goal
-from embaudit.measures.placement.settings import ROTATION, STRATEGIES, PlacementSettings, Strategy
-from embaudit.measures.placement.tables import PlacementRow, PlacementTokenRow
 from embaudit.measures.run import Run
 from embaudit.measures.sticky.insertion import SentenceDraw
 from embaudit.measures.sticky.plan import choose_controls

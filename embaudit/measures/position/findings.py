@@ -7,7 +7,7 @@ from typing import Any
 
 from embaudit.declared.finding import Finding, Level, Rows, interval
 from embaudit.declared.rule import Rule, number
-from embaudit.measures.position.settings import DEPTHS, START, PositionSettings
+from embaudit.measures.position import DEPTHS, START, PositionSettings
 
 # Two passages in the wrong place then count as much as one in the right place. On the embedded sample, the least at any
 # depth is .59 of the start for all-MiniLM-L6-v2 (.56 to .61 with other numbers of queries), .46 for the end of the 126

@@ -7,7 +7,7 @@ from typing import Any
 
 from embaudit.declared.chart import Axis, Chart, Layer, Mark, Panel, Tone, interval
 from embaudit.declared.document import Column, Part, Section, Table
-from embaudit.measures.position.settings import DEPTHS
+from embaudit.measures.position import DEPTHS
 
 # Queries for the section's data, by name, for one audit.
 FACTS = {

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 from embaudit.declared.finding import Finding, Rows
 from embaudit.declared.rule import Rule, in_brief
+from embaudit.measures.quality import STAGED, QualitySettings
 from embaudit.measures.quality.scale import RULE as SCORE_SCALE
-from embaudit.measures.quality.settings import QualitySettings
-from embaudit.measures.quality.tables import STAGED
 from embaudit.measures.quality.words import RULE as WORDS
 
 DECLARED_RIGHT = Rule(

@@ -9,11 +9,16 @@ from typing import TYPE_CHECKING
 from embaudit.corpora.golden import GOLDEN
 from embaudit.corpora.shapes import TextPair
 from embaudit.declared.finding import STAGED_SCHEMA, as_rows
-from embaudit.measures.integrity.tables import STAGED as STAGED_BY_INTEGRITY
-from embaudit.measures.integrity.tables import TOKENIZER
-from embaudit.measures.quality import MEASURE_VERSION
-from embaudit.measures.quality.settings import QualitySettings
-from embaudit.measures.quality.tables import STAGED, QualityLayerRow, QualityReadingRow, QualityRow
+from embaudit.measures.integrity import STAGED as STAGED_BY_INTEGRITY
+from embaudit.measures.integrity import TOKENIZER
+from embaudit.measures.quality import (
+    MEASURE_VERSION,
+    STAGED,
+    QualityLayerRow,
+    QualityReadingRow,
+    QualityRow,
+    QualitySettings,
+)
 from embaudit.measures.run import Run
 from embaudit.measures.task_material import QUERIES_OF, corpora_of
 from embaudit.steps.results import CheckpointSpec, Staged, StagedCorpus, checkpoint_of, in_full_precision

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from embaudit.measures.sticky import StickySettings
 from embaudit.measures.sticky.scores import Protocol, Scores
 from embaudit.measures.sticky.search import MIN_PILOT
-from embaudit.measures.sticky.settings import StickySettings
 from embaudit.words.errors import MeasureError
 
 ORDINARY_ORIGINS = ("word", "subword")

@@ -8,8 +8,8 @@ from typing import Any
 
 from embaudit.declared.finding import Finding, Level, Rows, interval
 from embaudit.declared.rule import Rule
+from embaudit.measures.surface import SurfaceSettings
 from embaudit.measures.surface.changes import MISTAKES
-from embaudit.measures.surface.settings import SurfaceSettings
 from embaudit.statistics.intervals import MIN_UNITS
 
 Row = dict[str, Any]

@@ -10,11 +10,9 @@ import numpy as np
 from embaudit.corpora.downstream.retrieval import overlaps, ranked
 from embaudit.measures.collection import Searched, collection_of, read_collection
 from embaudit.measures.run import Run
-from embaudit.measures.surface import MEASURE_VERSION
+from embaudit.measures.surface import MEASURE_VERSION, SurfaceRow, SurfaceSettings
 from embaudit.measures.surface.changes import CHANGES, SurfaceChange
 from embaudit.measures.surface.effects import SurfaceEffect, distances, is_newly_unwritten
-from embaudit.measures.surface.settings import SurfaceSettings
-from embaudit.measures.surface.tables import SurfaceRow
 from embaudit.steps.results import CheckpointSpec, Staged, encoder_of
 from embaudit.steps.step import Outputs, step
 from embaudit.words.errors import NotMeasurable

@@ -8,7 +8,7 @@ from typing import Any
 
 from embaudit.declared.finding import MAX_FINDINGS, Finding, Rows, interval
 from embaudit.declared.rule import Rule
-from embaudit.measures.tempscale.settings import TempscaleSettings
+from embaudit.measures.tempscale import TempscaleSettings
 
 GAIN = Rule(
     "temperature_{task}",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from embaudit.corpora.judged import QUERIES
-from embaudit.measures.length.settings import DOCUMENTS, LengthSettings
+from embaudit.measures.length import DOCUMENTS, LengthSettings
 from embaudit.measures.length.steps.curve import length_curve, length_sigma
 from embaudit.measures.length.steps.ranking import length_ranking
 from embaudit.measures.run import Run

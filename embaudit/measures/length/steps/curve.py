@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from embaudit.measures.length import MEASURE_VERSION
+from embaudit.measures.length import MEASURE_VERSION, LengthSettings
 from embaudit.measures.length.bias import NeighbourBias, UnrelatedPairs, neighbour_bias, unrelated_pairs
 from embaudit.measures.length.curve import BinValue, Limits, control_curves, limits_of, natural_curve
 from embaudit.measures.length.rises import Rise, rises
-from embaudit.measures.length.settings import LengthSettings
 from embaudit.measures.length.spans import length_bins, longest_common, spans_of
 from embaudit.measures.length.tables import LengthBinRow, LengthPairRow, LengthRiseRow, LengthSigmaRow, LengthSummaryRow
 from embaudit.steps.corpora import DrawnTexts, drawn_texts

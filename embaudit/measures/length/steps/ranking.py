@@ -9,9 +9,8 @@ import numpy as np
 
 from embaudit.corpora.downstream.material import pick_judged
 from embaudit.corpora.judged import own_of, relevant_of
-from embaudit.measures.length import MEASURE_VERSION
+from embaudit.measures.length import MEASURE_VERSION, LengthSettings
 from embaudit.measures.length.ranking import CUT_QUANTILE, outranked
-from embaudit.measures.length.settings import LengthSettings
 from embaudit.measures.length.tables import LengthRankingRow
 from embaudit.steps.progress import tracked
 from embaudit.steps.results import CheckpointSpec, StagedCorpus, encoder_of

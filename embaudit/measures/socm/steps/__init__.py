@@ -6,7 +6,7 @@ from math import ceil
 
 from embaudit.corpora.draw import Draw
 from embaudit.measures.run import Run
-from embaudit.measures.socm.settings import SocmSettings
+from embaudit.measures.socm import SocmSettings
 from embaudit.measures.socm.steps.contrast import socm_contrast
 from embaudit.measures.socm.steps.cut import socm_cut
 from embaudit.measures.socm.steps.listed import socm_listed

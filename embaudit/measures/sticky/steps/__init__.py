@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from embaudit.measures.run import Run
+from embaudit.measures.sticky import StickySettings
 from embaudit.measures.sticky.plan import choose_controls, choose_tokens, shortlist_length
 from embaudit.measures.sticky.scores import PROTOCOLS
-from embaudit.measures.sticky.settings import StickySettings
 from embaudit.measures.sticky.steps.after_verdicts import StickyFiles, evidence
 from embaudit.measures.sticky.steps.files import Sample
 from embaudit.measures.sticky.steps.search import SearchMaterial, search

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from embaudit.measures.run import Run
-from embaudit.measures.sticky.settings import StickySettings
+from embaudit.measures.sticky import StickySettings
 from embaudit.measures.sticky.steps.evidence import attention, dose, enrichment, shifts, sticky_shape
 from embaudit.measures.sticky.steps.files import Sample
 from embaudit.measures.sticky.steps.reference import measure_reference

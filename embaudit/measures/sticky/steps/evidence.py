@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from embaudit.measures.sticky import StickySettings
 from embaudit.measures.sticky.baseline import input_embeddings
 from embaudit.measures.sticky.evidence import attention as received
 from embaudit.measures.sticky.evidence import dose as doses
 from embaudit.measures.sticky.evidence import enrichment as origins
 from embaudit.measures.sticky.evidence import shape as shapes
 from embaudit.measures.sticky.evidence import shift
-from embaudit.measures.sticky.settings import StickySettings
 from embaudit.measures.sticky.steps.files import Sample, read_pairs
 from embaudit.measures.sticky.tables import (
     StickyAttentionRow,

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from embaudit.checkpoint.precision import faster_precision, half_precision, machine, product_seconds
 from embaudit.measures.run import Run
-from embaudit.measures.sticky.settings import StickySettings
+from embaudit.measures.sticky import StickySettings
 from embaudit.steps.step import Outputs, step
 
 PRODUCT_SECONDS = {"rows": "int64", "float32": "float64", "half": "float64"}

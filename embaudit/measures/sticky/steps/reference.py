@@ -9,9 +9,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from embaudit.measures.run import Run
-from embaudit.measures.sticky import reference
+from embaudit.measures.sticky import StickySettings, reference
 from embaudit.measures.sticky.inspect import decoded
-from embaudit.measures.sticky.settings import StickySettings
 from embaudit.measures.sticky.steps.files import pair_rows, read_pairs, read_u
 from embaudit.measures.sticky.steps.shards import TokenShard, token_shards
 from embaudit.measures.sticky.tables import StickyPairRow, StickyReferenceRow, StickyReferenceSummaryRow

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from embaudit.measures.run import Run
+from embaudit.measures.sticky import StickySettings
 from embaudit.measures.sticky.plan import SearchedTokens, shortlist_length
 from embaudit.measures.sticky.scores import PROTOCOLS
-from embaudit.measures.sticky.settings import StickySettings
 from embaudit.measures.sticky.steps.files import Purpose, Sample, read_pairs
 from embaudit.measures.sticky.steps.precision import ScanPrecision, scan_precision
 from embaudit.measures.sticky.steps.scan import compare_precisions, insert_shard, narrow, predict, score
