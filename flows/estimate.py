@@ -96,7 +96,7 @@ def precisions(plan: AuditPlan, asked: Collection[Precision]) -> dict[Precision,
     found: dict[Precision, str] = {"audit": plan.spec.dtype, "float32": "float32"}
     if "scan" in asked:
         # With it come the libraries of a search, which not every audit makes.
-        from embaudit.measures.sticky.steps.precision import scan_precision
+        from embaudit.measures.sticky.steps.candidates import scan_precision
 
         # As the search will: what is measured for it here is staged, and found there.
         found["scan"] = scan_precision(plan.run({})).dtype

@@ -21,11 +21,11 @@ MODULES: dict[str, tuple[str, ...]] = {
         *("embaudit.questions.check", ".check", ".verdict"),
         *("embaudit.measures.integrity", ".certificate_findings", ".blocks", ".layer_order", ".vectors", ".heads"),
         *(".positions", ".rows", ".values", ".tokens", ".letter_case", ".vocabulary_fit", ".files"),
-        *(".two_weight_files", ".numerics", ".not_computed", ".function", ".findings"),
+        *(".two_weight_files", ".numerics", ".not_computed", ".function", ".work"),
     ),
     "quality": (
         *("embaudit.measures.quality", ".words", ".layers", ".collapse", ".counterfactual", ".lengths", ".limit"),
-        *(".scale", ".fewer", ".golden", ".findings", ".quality"),
+        *(".scale", ".fewer", ".golden", ".work", ".quality"),
     ),
     "exports": ("embaudit.questions.exports", ".findings", ".tokenizer", ".files"),
     "served": (

@@ -12,7 +12,7 @@ import pytest
 
 from embaudit.declared.chart import Chart, Mark, Place
 from embaudit.measures import MEASURES
-from embaudit.measures.placement.page import WORDS
+from embaudit.measures.placement.work import WORDS
 from embaudit.measures.position import DEPTHS
 from embaudit.measures.sticky.charts import group_chart
 from embaudit.pages.audit import audit_page

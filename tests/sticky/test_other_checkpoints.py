@@ -37,7 +37,7 @@ from embaudit.measures.sticky.plan import (
 )
 from embaudit.measures.sticky.points import Points, every_against_every
 from embaudit.measures.sticky.scores import PROTOCOLS, score
-from embaudit.measures.sticky.thresholds import Threshold, adaptive_threshold, validation_value
+from embaudit.measures.sticky.verdicts import Threshold, adaptive_threshold, validation_value
 from embaudit.words.errors import MeasureError
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -24,8 +24,7 @@ from collections.abc import Iterator
 
 from embaudit.declared.figure import Worse
 from embaudit.declared.table import SHARE, Interval, Row, Series, column, rule
-from embaudit.measures.collection_settings import CollectionSettings
-from embaudit.measures.measure import Measure, Parts
+from embaudit.measures.measure import CollectionSettings, Measure, Parts
 from embaudit.measures.workload import Readable, Work
 
 # The added texts, and their tokens.
@@ -131,9 +130,9 @@ MEASURE_VERSION = 1
 
 
 def _parts() -> Parts:
-    from embaudit.measures.attractors import findings, page, steps
+    from embaudit.measures.attractors import findings, steps
 
-    return Parts(measure=steps.measure, findings=findings.findings, page=page)
+    return Parts(measure=steps.measure, findings=findings.findings, page=findings)
 
 
 MEASURE = Measure(

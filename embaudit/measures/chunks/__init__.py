@@ -30,8 +30,7 @@ from pydantic import Field, field_validator
 
 from embaudit.declared.figure import Worse
 from embaudit.declared.table import ROUNDED_SHARE, Interval, Row, Series, column, rule
-from embaudit.measures.collection_settings import DOCUMENTS, SAMPLE_TOKENS, CollectionSettings
-from embaudit.measures.measure import Measure, Parts
+from embaudit.measures.measure import DOCUMENTS, SAMPLE_TOKENS, CollectionSettings, Measure, Parts
 from embaudit.measures.workload import Readable, Work
 
 # A piece of fewer tokens is hardly a sentence.
@@ -143,9 +142,9 @@ MEASURE_VERSION = 1
 
 
 def _parts() -> Parts:
-    from embaudit.measures.chunks import findings, page, steps
+    from embaudit.measures.chunks import findings, steps
 
-    return Parts(measure=steps.measure, findings=findings.findings, page=page)
+    return Parts(measure=steps.measure, findings=findings.findings, page=findings)
 
 
 MEASURE = Measure(

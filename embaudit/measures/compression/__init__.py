@@ -1,6 +1,6 @@
 """Compression: what a search loses with smaller vectors: fewer bits for each dimension, or fewer dimensions.
 
-The ways and their equations are in ``codes``, the figures in ``compression``.
+The ways, their equations and the figures are in ``compression``.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ from typing import Literal
 
 from embaudit.declared.figure import Worse
 from embaudit.declared.table import ROUNDED_SHARE, SHARE, Interval, Range, Row, Series, column, rule
-from embaudit.measures.collection_settings import CollectionSettings
-from embaudit.measures.measure import Measure, Parts
+from embaudit.measures.measure import CollectionSettings, Measure, Parts
 from embaudit.measures.workload import Readable, Work
 
 # Of 38 rankings (eight ways, and ten draws of random dimensions for each of three cuts) of 90 queries with their
@@ -112,9 +111,9 @@ MEASURE_VERSION = 1
 
 
 def _parts() -> Parts:
-    from embaudit.measures.compression import findings, page, steps
+    from embaudit.measures.compression import findings, steps
 
-    return Parts(measure=steps.measure, findings=findings.findings, page=page)
+    return Parts(measure=steps.measure, findings=findings.findings, page=findings)
 
 
 MEASURE = Measure(

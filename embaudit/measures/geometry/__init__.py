@@ -146,9 +146,9 @@ MEASURE_VERSION = 3
 
 
 def _parts() -> Parts:
-    from embaudit.measures.geometry import findings, page, steps
+    from embaudit.measures.geometry import work
 
-    return Parts(measure=steps.measure, findings=findings.findings, page=page)
+    return Parts(measure=work.measure, findings=work.findings, page=work)
 
 
 MEASURE = Measure(

@@ -1,7 +1,7 @@
 """Impact: downstream tasks scored on clean texts and on texts that contain sticky tokens.
 
-``arms`` chooses the tokens, ``poison`` inserts them into texts, ``effects`` compares scores with the clean arm and with
-ordinary tokens. The tasks are those of ``embaudit.corpora.downstream``.
+``arms`` chooses the tokens, inserts them into texts, and compares scores with the clean arm and with ordinary tokens.
+The tasks are those of ``embaudit.corpora.downstream``.
 """
 
 from __future__ import annotations
@@ -158,9 +158,9 @@ MEASURE_VERSION = 2
 
 
 def _parts() -> Parts:
-    from embaudit.measures.impact import findings, page, steps
+    from embaudit.measures.impact import findings, steps
 
-    return Parts(measure=steps.measure, findings=findings.findings, page=page)
+    return Parts(measure=steps.measure, findings=findings.findings, page=findings)
 
 
 MEASURE = Measure(

@@ -71,9 +71,9 @@ MEASURE_VERSION = 2
 
 
 def _parts() -> Parts:
-    from embaudit.measures.integrity import findings, page, steps
+    from embaudit.measures.integrity import work
 
-    return Parts(measure=steps.measure, findings=findings.findings, page=page)
+    return Parts(measure=work.measure, findings=work.findings, page=work)
 
 
 MEASURE = Measure(

@@ -1,6 +1,6 @@
 """Languages: does a sentence find its translation, and are sentences of other scripts told apart at all?
 
-The entry point is ``compare_languages``; sources and equations are in ``figures``.
+The entry point is ``compare_languages``; sources and equations are in ``sentences``.
 """
 
 from __future__ import annotations
@@ -102,9 +102,9 @@ MEASURE_VERSION = 1
 
 
 def _parts() -> Parts:
-    from embaudit.measures.languages import findings, page, steps
+    from embaudit.measures.languages import findings, steps
 
-    return Parts(measure=steps.measure, findings=findings.findings, page=page)
+    return Parts(measure=steps.measure, findings=findings.findings, page=findings)
 
 
 MEASURE = Measure(

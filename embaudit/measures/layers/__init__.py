@@ -35,9 +35,9 @@ MEASURE_VERSION = 7
 
 
 def _parts() -> Parts:
-    from embaudit.measures.layers import findings, page, steps
+    from embaudit.measures.layers import findings, steps
 
-    return Parts(measure=steps.measure, findings=findings.findings, page=page)
+    return Parts(measure=steps.measure, findings=findings.findings, page=findings)
 
 
 MEASURE = Measure(

@@ -1,8 +1,8 @@
 """Length collapse (arXiv 2410.24200): how much more alike long texts are, and how much of that needs no attention.
 
-``curve`` measures similarity by length under four conditions, ``rises`` compares them, ``bias`` measures the effect of
-length on neighbours and on unrelated pairs, ``ranking`` its effect on rankings of a collection, ``heads`` measures σ_a
-by layer, head and length, and ``bound`` has the published bound on σ_a and a simulation of where it holds.
+``curve`` measures similarity by length under four conditions and compares them, ``bias`` measures the effect of length
+on neighbours, on unrelated pairs and on rankings of a collection, and ``heads`` measures σ_a by layer, head and length,
+beside its published bound.
 """
 
 from __future__ import annotations

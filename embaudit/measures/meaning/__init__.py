@@ -61,9 +61,9 @@ MEASURE_VERSION = 1
 
 
 def _parts() -> Parts:
-    from embaudit.measures.meaning import findings, page, steps
+    from embaudit.measures.meaning import work
 
-    return Parts(measure=steps.measure, findings=findings.findings, page=page)
+    return Parts(measure=work.measure, findings=work.findings, page=work)
 
 
 MEASURE = Measure(

@@ -1,6 +1,6 @@
 """What helps against sticky tokens: remedies compared by the tokens' loss, by scores on poisoned texts, and by cost.
 
-``remedies`` defines what a remedy does to ids, embeddings or vectors; ``losses`` measures retention under each of them.
+``remedies`` defines what a remedy does to ids, embeddings or vectors, and measures retention under each of them.
 The tasks are those of ``embaudit.corpora.downstream``; copies are inserted as in ``embaudit.measures.impact``.
 """
 
@@ -148,9 +148,9 @@ MEASURE_VERSION = 2
 
 
 def _parts() -> Parts:
-    from embaudit.measures.mitigation import findings, page, steps
+    from embaudit.measures.mitigation import findings, steps
 
-    return Parts(measure=steps.measure, findings=findings.findings, page=page)
+    return Parts(measure=steps.measure, findings=findings.findings, page=findings)
 
 
 MEASURE = Measure(

@@ -1,6 +1,6 @@
 """Occurrence: do severe tokens occur in real texts, and what do they do there?
 
-``counts`` counts them, with the code of ``embaudit screen``; ``removal`` removes them and measures how cosines change.
+``occurrence`` counts them, with the code of ``embaudit screen``, removes them and measures how cosines change.
 """
 
 from __future__ import annotations
@@ -149,9 +149,9 @@ MEASURE_VERSION = 2
 
 
 def _parts() -> Parts:
-    from embaudit.measures.occurrence import findings, page, steps
+    from embaudit.measures.occurrence import work
 
-    return Parts(measure=steps.measure, findings=findings.findings, page=page)
+    return Parts(measure=work.measure, findings=work.findings, page=work)
 
 
 MEASURE = Measure(

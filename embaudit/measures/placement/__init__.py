@@ -1,6 +1,6 @@
 """Placement: how much more harm copies of a token do at the worst positions than at those of the search.
 
-``places`` defines positions, ``search`` looks for the worst ones, ``losses`` measures their effect.
+``places`` defines positions and looks for the worst ones, ``losses`` measures their effect.
 """
 
 from __future__ import annotations
@@ -115,9 +115,9 @@ MEASURE_VERSION = 1
 
 
 def _parts() -> Parts:
-    from embaudit.measures.placement import findings, page, steps
+    from embaudit.measures.placement import work
 
-    return Parts(measure=steps.measure, findings=findings.findings, page=page)
+    return Parts(measure=work.measure, findings=work.findings, page=work)
 
 
 MEASURE = Measure(

@@ -27,8 +27,7 @@ from pydantic import Field
 
 from embaudit.declared.figure import Worse
 from embaudit.declared.table import SHARE, Interval, Row, Series, column, rule
-from embaudit.measures.collection_settings import CollectionSettings
-from embaudit.measures.measure import Measure, Parts
+from embaudit.measures.measure import CollectionSettings, Measure, Parts
 from embaudit.measures.workload import Readable, Work
 
 # Share of the filler before the evidence.
@@ -128,9 +127,9 @@ MEASURE_VERSION = 1
 
 
 def _parts() -> Parts:
-    from embaudit.measures.position import findings, page, steps
+    from embaudit.measures.position import findings, steps
 
-    return Parts(measure=steps.measure, findings=findings.findings, page=page)
+    return Parts(measure=steps.measure, findings=findings.findings, page=findings)
 
 
 MEASURE = Measure(

@@ -1,8 +1,8 @@
 """SOCM: how much of the difference between two texts mean pooling discards (arXiv 2604.27398).
 
 ``clouds`` scales a text's tokens, ``pairs`` compares them (by ``nuclear`` norms), ``summary`` averages streams of
-pairs, ``lengths`` controls for length, ``tightness`` checks the Gaussian approximation, ``mining`` finds hard
-negatives, ``contrast`` compares them with random pairs, ``poolings`` compares the mean with other poolings.
+pairs, ``lengths`` controls for length, ``tightness`` checks the Gaussian approximation, ``contrast`` finds hard
+negatives and compares them with random pairs, ``poolings`` compares the mean with other poolings.
 """
 
 from __future__ import annotations

@@ -20,8 +20,7 @@ from typing import Literal
 
 from embaudit.declared.figure import Worse
 from embaudit.declared.table import DIFFERENCE_OF_COSINES, SHARE, Interval, Row, Series, column, rule
-from embaudit.measures.collection_settings import SAMPLE_QUERIES, CollectionSettings
-from embaudit.measures.measure import Measure, Parts
+from embaudit.measures.measure import SAMPLE_QUERIES, CollectionSettings, Measure, Parts
 from embaudit.measures.workload import Readable, Work
 
 # Every change writes each query once more, a typo or a rare form in more tokens; a tokenizer that writes some of them
@@ -103,9 +102,9 @@ MEASURE_VERSION = 1
 
 
 def _parts() -> Parts:
-    from embaudit.measures.surface import findings, page, steps
+    from embaudit.measures.surface import findings, steps
 
-    return Parts(measure=steps.measure, findings=findings.findings, page=page)
+    return Parts(measure=steps.measure, findings=findings.findings, page=findings)
 
 
 MEASURE = Measure(

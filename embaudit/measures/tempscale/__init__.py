@@ -1,7 +1,7 @@
 """Does a lower attention temperature help *this* checkpoint, and does it beat the usual alternatives?
 
-The tasks are those of ``embaudit.corpora.downstream``; ``baselines`` has the alternatives, and ``compare`` chooses τ
-on one half of the items and reports on the other. Nothing here runs a model: vectors in, rows out.
+The tasks are those of ``embaudit.corpora.downstream``; ``compare`` has the alternatives, chooses τ on one half
+of the items and reports on the other. Nothing here runs a model: vectors in, rows out.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ MEASURE_VERSION = 3
 
 
 def _parts() -> Parts:
-    from embaudit.measures.tempscale import findings, page, steps
+    from embaudit.measures.tempscale import findings, steps
 
-    return Parts(measure=steps.measure, findings=findings.findings, page=page)
+    return Parts(measure=steps.measure, findings=findings.findings, page=findings)
 
 
 MEASURE = Measure(

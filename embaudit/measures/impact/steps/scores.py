@@ -24,8 +24,7 @@ from embaudit.measures.impact import (
     ImpactSettings,
     ImpactTokenRow,
 )
-from embaudit.measures.impact.effects import ArmEffect, Cell, CellEffects, clean_and_poisoned
-from embaudit.measures.impact.poison import poison, poisoned_half
+from embaudit.measures.impact.arms import ArmEffect, Cell, CellEffects, clean_and_poisoned, poison, poisoned_half
 from embaudit.measures.task_material import (
     VECTOR_SCHEMA,
     Material,

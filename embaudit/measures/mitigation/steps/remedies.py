@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 
 from embaudit.corpora.downstream.paired import PairedScores
 from embaudit.corpora.downstream.task import Vectors, unit_rows
-from embaudit.measures.impact.poison import poison
+from embaudit.measures.impact.arms import poison
 from embaudit.measures.impact.steps.scores import CLEAN, PoisonedSide
 from embaudit.measures.mitigation import (
     MEASURE_VERSION,
@@ -25,8 +25,16 @@ from embaudit.measures.mitigation import (
     MitigationTokenRow,
     Remedy,
 )
-from embaudit.measures.mitigation.losses import Inserted, insert_all, insert_with, losses
-from embaudit.measures.mitigation.remedies import SPACES, Transform, encode_with, fitted
+from embaudit.measures.mitigation.remedies import (
+    SPACES,
+    Inserted,
+    Transform,
+    encode_with,
+    fitted,
+    insert_all,
+    insert_with,
+    losses,
+)
 from embaudit.measures.sticky.scores import SEVERITY_FROM_LOSS
 from embaudit.measures.sticky.steps.files import Sample
 from embaudit.measures.sticky.steps.severe import treatable

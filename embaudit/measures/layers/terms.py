@@ -1,7 +1,10 @@
-"""The weight terms of λ: constants of a checkpoint, computed once per layer.
+"""The attention and the weight terms of λ.
 
-M_h = W_o^h W_v^h is the (d, d) map of head h; Σ_h M_h = W_o W_v. The M_h are never formed: they have rank d_h, and
-their norms and inner products come from (d_h, d_h) matrices.
+P = I − 11ᵀ/n subtracts the column means. ⟨PA_h, PA_h'⟩_F for all pairs of heads, for texts of any length, yields every
+variant: the diagonal is ‖PA_h‖_F², and the mean over all entries is ‖PĀ‖_F² of the head-averaged Ā.
+
+M_h = W_o^h W_v^h is the (d, d) map of head h; Σ_h M_h = W_o W_v. These are constants of a checkpoint, computed once per
+layer. The M_h are never formed: they have rank d_h, and their norms and inner products come from (d_h, d_h) matrices.
 """
 
 from __future__ import annotations
@@ -10,6 +13,29 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+
+# Centred weights per step, float64: 2^22 are 32 MB. A text of 8 192 tokens is processed in slices of rows.
+WEIGHTS_PER_STEP = 2**22
+
+
+def centred_products(attention: torch.Tensor) -> torch.Tensor:
+    """⟨PA_h, PA_h'⟩_F for every text.
+
+    Args:
+        attention: A, (B, H, n, n), rows are queries.
+
+    Returns:
+        (B, H, H) float64, no unit.
+    """
+    batch, heads, n, _ = attention.shape
+    # Means in float64: an attention sink's column is close to 1 in every row, and the remainder is small.
+    mean = attention.mean(dim=2, keepdim=True, dtype=torch.float64)
+    rows = max(1, WEIGHTS_PER_STEP // (batch * heads * n))
+    products = torch.zeros(batch, heads, heads, dtype=torch.float64, device=attention.device)
+    for start in range(0, n, rows):
+        centred = (attention[:, :, start : start + rows].double() - mean).flatten(2)
+        products += centred @ centred.transpose(1, 2)
+    return products
 
 
 @dataclass(frozen=True)

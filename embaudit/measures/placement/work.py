@@ -1,13 +1,19 @@
-"""Where copies of tokens do most harm, as a step: every strategy in every sentence, and its losses."""
+"""The step that measures placement, what its tables show, and its section of a page."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from embaudit.checkpoint import Encoder
 from embaudit.checkpoint.weighted import require_weights
+from embaudit.declared.chart import Axis, Chart, Layer, Mark, Panel, Tone
+from embaudit.declared.chart import interval as interval_marks
+from embaudit.declared.document import Column, Part, Section, Table
+from embaudit.declared.finding import Finding, Rows, interval
+from embaudit.declared.rule import Rule
 from embaudit.measures.placement import (
     MEASURE_VERSION,
     ROTATION,
@@ -18,8 +24,17 @@ from embaudit.measures.placement import (
     Strategy,
 )
 from embaudit.measures.placement.losses import placement_losses
-from embaudit.measures.placement.places import PlacedText, fixed_places, random_places, rotation_places, text_of
-from embaudit.measures.placement.search import Goal, Placed, TextSearch, goal
+from embaudit.measures.placement.places import (
+    Goal,
+    Placed,
+    PlacedText,
+    TextSearch,
+    fixed_places,
+    goal,
+    random_places,
+    rotation_places,
+    text_of,
+)
 from embaudit.measures.run import Run
 from embaudit.measures.sticky.insertion import SentenceDraw
 from embaudit.measures.sticky.plan import choose_controls
@@ -176,3 +191,112 @@ def measure(run: Run) -> list[Staged]:
         settings,
     )
     return [tokens, *left_out, *placed]
+
+
+WORST_PLACES = Rule(
+    "worst_places",
+    "`placement.change` of the strategy with the largest loss",
+    look=0.1,
+    look_if="{look} beyond the places used in the search (severity's smallest step), and the interval is above 0",
+    reason="severe tokens, on average",
+)
+
+
+def findings(rows: Rows, settings: PlacementSettings) -> Iterator[Finding]:
+    """One, about the worst positions."""
+    severe = [row for row in rows("placement") if row["role"] == "severe"]
+    compared = [row for row in severe if row["change"] is not None]
+    if not compared:
+        return
+    rotation = next(row for row in severe if row["strategy"] == ROTATION)
+    worst = max(compared, key=lambda row: (row["loss"], row["strategy"]))
+    low, high = worst["change_low"], worst["change_high"]
+    yield WORST_PLACES.finding(
+        WORST_PLACES.level(worst["change"]) if (low or 0) > 0 else "ok",
+        f"Placed where they hurt most ({WORDS[worst['strategy']]}), up to {worst['budget']} copies of the "
+        f"{worst['tokens']} worst tokens erase {worst['loss']:.2f} of the differences between a text's similarities, "
+        f"against {rotation['loss']:.2f} at the positions of the search: "
+        f"{worst['change']:+.2f}{interval(low, high, '+.2f')}.",
+        "Whoever can choose the positions does more harm than the tokens' severity suggests.",
+        "embaudit query placement-tokens",
+        *(worst["change"], low, high),
+    )
+
+
+# Queries for the section's data, by name, for one audit.
+FACTS = {
+    "placement": (
+        "SELECT * FROM placement WHERE audit_id = ? ORDER BY role DESC, strategy <> 'rotation', loss DESC, strategy"
+    ),
+    "placement_tokens": (
+        "SELECT * FROM placement_token WHERE audit_id = ? "
+        "QUALIFY row_number() OVER (PARTITION BY token_id ORDER BY loss DESC, strategy) = 1 "
+        "ORDER BY loss DESC, token_id"
+    ),
+}
+WORDS = {
+    "rotation": "as in the search",
+    "prefix": "at the beginning",
+    "suffix": "at the end",
+    "random": "at random",
+    "interleaved": "between the words",
+    "sentence_ends": "at the ends of sentences",
+    "best_random": "worst of several random",
+    "greedy": "greedy search",
+    "gradient": "gradient-guided search",
+}
+TONES: dict[str, Tone] = {"severe": "problem", "ordinary": "soft"}
+LOSS = {"strategy": Column("positions", words=WORDS), "loss": Column("loss [95 %]", ".3f", ".2f")}
+WHERE = {"copies": Column("copies", ".1f"), "place": Column("where", ".2f")}
+STRATEGY_COLUMNS = {
+    **{"role": Column("tokens"), **LOSS, "change": Column("change [95 %]", "+.3f", "+.2f")},
+    **{"loss_seen": Column("seen", ".3f"), **WHERE, "encodes": Column("encodes", ",d")},
+}
+TOKEN_COLUMNS = {"token": Column("token"), **LOSS, **WHERE, "example": Column("first sentence", is_prose=True)}
+
+
+def section(facts: dict[str, Any]) -> Section | None:
+    """None if the audit left the measure out."""
+    rows = facts["placement"]
+    return Section("Where sticky tokens do most harm", list(_parts(rows, facts["placement_tokens"]))) if rows else None
+
+
+def _parts(rows: list[dict[str, Any]], worst: list[dict[str, Any]]) -> Iterator[Part]:
+    first = rows[0]
+    yield _chart(rows)
+    yield Table.of(
+        STRATEGY_COLUMNS,
+        rows,
+        f"Up to {first['budget']} copies of {first['tokens']:,} severe tokens in {first['draws']:,} sentences; seen: "
+        "the loss on the sentences that the search used; where: 0 is the start of the text, 1 its end",
+        more="embaudit query placement",
+    )
+    yield Table.of(TOKEN_COLUMNS, worst, "Each token where it hurts most", more="embaudit query placement-tokens")
+
+
+def _chart(rows: list[dict[str, Any]]) -> Chart:
+    places = [WORDS[name] for name in STRATEGIES if any(row["strategy"] == name for row in rows)]
+    marks, ends = [], []
+    for row in rows:
+        words = WORDS[row["strategy"]]
+        said = f"{row['role']}, {words}: {row['loss']:.3f}"
+        marks.append(Mark(x=row["loss"], y=words, series=row["role"], label=said))
+        ends += [
+            Mark(x=one.y, x2=one.y2, y=words, series=row["role"])
+            for one in interval_marks(words, row["loss_low"], row["loss_high"])
+        ]
+    unit = [Mark(x=row["loss"]) for row in rows if row["strategy"] == ROTATION and row["role"] == "severe"]
+    layers = [
+        Layer("rule", unit, "soft", is_dashed=True, is_data=False),
+        Layer("rule", ends, is_data=False),
+        Layer("point", marks, size=2),
+    ]
+    return Chart(
+        "Loss by position of the copies",
+        "Each point is the loss under one strategy, with its 95 % interval, for severe tokens (mean) and ordinary "
+        "tokens (median). The dashed line is the severe tokens' loss at the positions of the search. Points to its "
+        "right are positions that do more harm than the audit's severity suggests.",
+        [[Panel(layers, Axis("loss", ".2f"), Axis(categories=places), width=500, height=240)]],
+        tones=TONES,
+        more="embaudit query placement",
+    )

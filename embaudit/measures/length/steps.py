@@ -1,4 +1,4 @@
-"""Length collapse as steps: the curves and what else the same vectors show, and σ_a by head and length."""
+"""The steps of length: how it changes similarity, neighbours and ranking, and σ_a by layer, head and length."""
 
 from __future__ import annotations
 
@@ -8,16 +8,73 @@ from typing import Any
 
 import numpy as np
 
-from embaudit.measures.length import MEASURE_VERSION, LengthSettings
-from embaudit.measures.length.bias import NeighbourBias, UnrelatedPairs, neighbour_bias, unrelated_pairs
-from embaudit.measures.length.curve import BinValue, Limits, control_curves, limits_of, natural_curve
-from embaudit.measures.length.rises import Rise, rises
+from embaudit.corpora.downstream.material import pick_judged
+from embaudit.corpora.judged import QUERIES, own_of, relevant_of
+from embaudit.measures.length import DOCUMENTS, MEASURE_VERSION, LengthSettings
+from embaudit.measures.length.bias import (
+    CUT_QUANTILE,
+    NeighbourBias,
+    UnrelatedPairs,
+    neighbour_bias,
+    outranked,
+    unrelated_pairs,
+)
+from embaudit.measures.length.curve import BinValue, Limits, Rise, control_curves, limits_of, natural_curve, rises
 from embaudit.measures.length.spans import length_bins, longest_common, spans_of
-from embaudit.measures.length.tables import LengthBinRow, LengthPairRow, LengthRiseRow, LengthSigmaRow, LengthSummaryRow
+from embaudit.measures.length.tables import (
+    LengthBinRow,
+    LengthPairRow,
+    LengthRankingRow,
+    LengthRiseRow,
+    LengthSigmaRow,
+    LengthSummaryRow,
+)
+from embaudit.measures.run import Run
 from embaudit.steps.corpora import DrawnTexts, drawn_texts
 from embaudit.steps.progress import tracked
-from embaudit.steps.results import CheckpointSpec, StagedCorpus, encoder_of
+from embaudit.steps.results import CheckpointSpec, Staged, StagedCorpus, encoder_of
+from embaudit.steps.staging.stage import read_rows
 from embaudit.steps.step import Outputs, step
+from embaudit.words.errors import NotMeasurable
+
+
+def measure(run: Run) -> list[Staged]:
+    """The length curve with its controls, σ_a, and rankings of documents; what cannot be measured gets a note."""
+    settings = run.settings(LengthSettings)
+    staged: list[Staged] = []
+    for corpus in (run.corpora[name] for name in settings.corpora):
+        curve = run(length_curve, run.spec, corpus, settings, run.seed)
+        # For example, there is no rise if all texts have the same length.
+        staged += [part for part in curve if part.rows]
+        staged.append(_sigma(run, corpus, settings))
+        if corpus.name == DOCUMENTS:
+            staged += _ranking(run, corpus, run.corpora[QUERIES], settings)
+    return staged
+
+
+def _ranking(run: Run, documents: StagedCorpus, queries: StagedCorpus, settings: LengthSettings) -> list[Staged]:
+    try:
+        (found,) = run(length_ranking, run.spec, documents, queries, settings, run.seed)
+    except NotMeasurable as error:
+        reason = error.happened
+    else:
+        if found.rows:
+            return [found]
+        reason = "all documents are of one length."
+    return [run.note(f"Skipped length in rankings of {documents.name}: {reason}")]
+
+
+def _sigma(run: Run, corpus: StagedCorpus, settings: LengthSettings) -> Staged:
+    try:
+        (sigma,) = run(length_sigma, run.spec, corpus, settings, run.seed)
+    except NotMeasurable as error:
+        reason = error.happened
+    else:
+        if sigma.rows:
+            return sigma
+        reason = f"fewer than two texts have {min(settings.sigma_lengths)} tokens."
+    return run.note(f"Skipped sigma_a by length over {corpus.name}: {reason}")
+
 
 PAIRS_KEPT = 100
 
@@ -172,3 +229,51 @@ def _pair_rows(
             "second_label": labels[pair.second],
             "cosine": pair.cosine,
         }
+
+
+@step(
+    "length",
+    version=MEASURE_VERSION,
+    tables=(LengthRankingRow,),
+    name="length ranking",
+    run_name="length in rankings of {documents.name}",
+    reads=("ranked_documents", "ranking_queries"),
+)
+def length_ranking(
+    out: Outputs,
+    spec: CheckpointSpec,
+    documents: StagedCorpus,
+    queries: StagedCorpus,
+    settings: LengthSettings,
+    seed: int,
+) -> None:
+    """Table ``length_ranking``; empty if all documents have the same length.
+
+    Raises:
+        NotMeasurable: if there are too few queries or documents.
+    """
+    known = read_rows([queries.content_path])
+    judged = pick_judged(
+        [row["text"] for row in read_rows([documents.content_path])],
+        [(row["text"], relevant_of(row["label"])) for row in known],
+        settings.ranked_documents,
+        settings.ranking_queries,
+        seed,
+        [own_of(row["label"]) for row in known],
+    )
+    reader, asker = encoder_of(spec, "document"), encoder_of(spec, "query")
+    own = reader.own_ids(judged.documents)
+    lengths = np.array([len(ids) for ids in own])
+    boundary = float(np.median(lengths))
+    limit = reader.checkpoint.content_limit
+    cut = int(min(max(np.quantile(lengths, CUT_QUANTILE), 1), limit))
+    rows: list[dict[str, Any]] = []
+    with tracked(f"length in rankings of {documents.name}", 2 * len(own) + len(judged.queries)) as advance:
+        asked = asker.encode_texts(judged.queries, advance)
+        for condition, most in (("natural", limit), ("cut", cut)):
+            sequences = [reader.checkpoint.with_special_tokens(ids[:most]) for ids in own]
+            vectors = reader.encode_ids(sequences, advance)
+            found = outranked(vectors, asked, judged.relevant, lengths > boundary, seed, judged.own)
+            shared = {"corpus": documents.name, "condition": condition, "boundary": boundary, "read": most}
+            rows += [{**shared, "documents": len(own), **asdict(one)} for one in found]
+    out.rows(LengthRankingRow, rows, encodes=reader.texts + asker.texts)
