@@ -79,7 +79,7 @@ def _scan(tokens: int) -> float:
     from embaudit.measures.sticky.tables import StickyPairRow, StickySentenceRow
     from embaudit.questions.audit import AuditRequest
     from embaudit.steps.results import stage_rows
-    from embaudit_flows.engine import PrefectTasks
+    from embaudit_flows.measure import PrefectTasks
     from embaudit_flows.plan import plan_audit
     from embaudit_flows.runners import pooled
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from embaudit.checkpoint.model import quiet_transformers
 from embaudit.checkpoint.precision import operations_per_second
-from embaudit.checkpoint.tokenizer_alone import load_tokenizer_alone
+from embaudit.checkpoint.weightless import load_tokenizer_alone
 from embaudit.measures import MEASURES
 from embaudit.measures.profile import Profile
 from embaudit.measures.sticky import StickySettings

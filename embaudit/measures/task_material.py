@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from embaudit.checkpoint import TextKind
-from embaudit.corpora.downstream.classification import Classification
-from embaudit.corpora.downstream.clustering import Clustering
+from embaudit.corpora.downstream.labelled import Classification, Clustering
 from embaudit.corpora.downstream.material import (
     MIN_ITEMS,
     GradedPairs,

@@ -27,7 +27,7 @@ MODULES: dict[str, tuple[str, ...]] = {
         *("embaudit.measures.quality", ".words", ".layers", ".collapse", ".counterfactual", ".lengths", ".limit"),
         *(".scale", ".fewer", ".golden", ".work", ".quality"),
     ),
-    "exports": ("embaudit.questions.exports", ".findings", ".tokenizer", ".files"),
+    "exports": ("embaudit.questions.exports", ".findings", ".files"),
     "served": (
         *("embaudit.questions.blackbox", ".numbers", ".limit", "embaudit.questions.parity", ".requested"),
         *("embaudit.questions.check", ".served"),
@@ -53,7 +53,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "switch": ("embaudit.questions.switch", ".findings", ".switch", "embaudit.measures.quality.golden"),
     "change": (
         *("embaudit.questions.change", ".weight_findings", ".rows", ".tokens", ".declared", ".vectors", ".gains"),
-        *(".cut_off", ".change"),
+        ".change",
     ),
 }
 # Integrity and quality are checks, too, and have tables of their own.

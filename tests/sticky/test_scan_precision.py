@@ -22,7 +22,7 @@ from embaudit.measures.sticky.scores import score
 from embaudit.measures.sticky.steps import candidates
 from embaudit.measures.sticky.steps.candidates import ScanPrecision, scan_precision
 from embaudit.questions.audit import AuditRequest
-from embaudit_flows.engine import PrefectTasks
+from embaudit_flows.measure import PrefectTasks
 from embaudit_flows.plan import AuditPlan, plan_audit
 
 # Of all-MiniLM-L6-v2.

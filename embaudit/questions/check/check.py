@@ -10,10 +10,9 @@ from typing import Any, ClassVar
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
 from embaudit.checkpoint.files import weight_files
 from embaudit.checkpoint.load import load_from_files
-from embaudit.checkpoint.mapped import giving_back
 from embaudit.checkpoint.model import forget_models
 from embaudit.checkpoint.modules import NoTransformer
-from embaudit.checkpoint.streamed import is_in_files
+from embaudit.checkpoint.streamed import giving_back, is_in_files
 from embaudit.declared.document import Page
 from embaudit.declared.finding import Finding, Level, worst_first
 from embaudit.declared.rule import COULD_NOT_RUN, FAILED, Rule, guarded

@@ -15,8 +15,7 @@ import numpy as np
 from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.checkpoint.anatomy import anatomy_of
 from embaudit.checkpoint.tokenizer import position_limit
-from embaudit.corpora.downstream.classification import Classification
-from embaudit.corpora.downstream.clustering import Clustering
+from embaudit.corpora.downstream.labelled import Classification, Clustering
 from embaudit.corpora.downstream.material import GradedPairs, Judgements
 from embaudit.corpora.downstream.retrieval import Retrieval
 from embaudit.corpora.downstream.similarity import Similarity
