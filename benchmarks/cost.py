@@ -13,7 +13,7 @@ from importlib.resources import files
 
 from embaudit.measures import MEASURES, MeasureSettings
 from embaudit.measures.profile import load_profile
-from embaudit.measures.sticky.settings import StickySettings
+from embaudit.measures.sticky import StickySettings
 from embaudit.measures.workload import Readable, Work
 
 # The default measures of `quick`; exhaustive is `standard` with all draws of every token.

@@ -14,8 +14,7 @@ from embaudit.checkpoint import Encoder, load_checkpoint
 from embaudit.corpora.downstream.material import Judgements, pick_judged
 from embaudit.corpora.downstream.retrieval import METRICS, Retrieval
 from embaudit.corpora.judged import load_judged, own_of, relevant_of
-from embaudit.measures.impact.effects import Share, clean_and_poisoned
-from embaudit.measures.impact.poison import poison, poisoned_half
+from embaudit.measures.impact.arms import Share, clean_and_poisoned, poison, poisoned_half
 from embaudit.measures.sticky.inspect import find_token
 
 # What MTEB's leaderboard says of all-MiniLM-L6-v2.

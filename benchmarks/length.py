@@ -20,9 +20,9 @@ from embaudit.checkpoint import Encoder, load_checkpoint
 from embaudit.checkpoint.anatomy import anatomy_of, watching
 from embaudit.corpora import load_corpus
 from embaudit.measures.layers.sigma import largest_singular_values
+from embaudit.measures.length import LengthSettings
 from embaudit.measures.length.curve import control_curves, limits_of, natural_curve
 from embaudit.measures.length.heads import head_lengths
-from embaudit.measures.length.settings import LengthSettings
 from embaudit.measures.length.spans import length_bins, longest_common, spans_of
 
 REVIEWS = Path(__file__).resolve().parents[2] / "shared/data/classification/movie_reviews.zip"

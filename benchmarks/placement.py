@@ -10,8 +10,7 @@ from benchmarks.anchors import STSB
 from benchmarks.measured import Measured
 from embaudit.checkpoint import Encoder, load_checkpoint
 from embaudit.corpora import load_corpus
-from embaudit.measures.placement.places import PlacedText, random_places, text_of
-from embaudit.measures.placement.search import TextSearch, goal
+from embaudit.measures.placement.places import PlacedText, TextSearch, goal, random_places, text_of
 from embaudit.measures.sticky.insertion import make_draw
 from embaudit.measures.sticky.pairs import distinct_sentences
 from embaudit.statistics.intervals import spearman

@@ -74,13 +74,12 @@ def _scan(tokens: int) -> float:
 
     from embaudit.corpora import load_corpus
     from embaudit.measures.sticky.pairs import distinct_sentences, split_sentences
-    from embaudit.measures.sticky.steps.files import Sample, sentence_rows
+    from embaudit.measures.sticky.steps.files import Sample, sentence_rows, token_shards
     from embaudit.measures.sticky.steps.scan import insert_shard
-    from embaudit.measures.sticky.steps.shards import token_shards
     from embaudit.measures.sticky.tables import StickyPairRow, StickySentenceRow
     from embaudit.questions.audit import AuditRequest
     from embaudit.steps.results import stage_rows
-    from embaudit_flows.engine import PrefectTasks
+    from embaudit_flows.measure import PrefectTasks
     from embaudit_flows.plan import plan_audit
     from embaudit_flows.runners import pooled
 

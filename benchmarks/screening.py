@@ -10,11 +10,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from benchmarks.measured import REAL_SENTENCES, Measured, sentences
-from embaudit.checkpoint.tokenizer_alone import load_tokenizer_alone
+from embaudit.checkpoint.weightless import load_tokenizer_alone
 from embaudit.remedies.screening.count import encoder_of_tokens, in_batches
 from embaudit.remedies.screening.density import MIN_SCORE, OrdinaryRate
-from embaudit.remedies.screening.screen import Screen
-from embaudit.remedies.screening.texts import FileRows, stream_texts
+from embaudit.remedies.screening.screen import FileRows, Screen, stream_texts
 
 SENTENCES = 12_000
 ROUNDS = 5

@@ -22,6 +22,7 @@ from embaudit.checkpoint import Encoder, load_checkpoint
 from embaudit.checkpoint.vocabulary.entries import read_vocabulary
 from embaudit.corpora import load_corpus
 from embaudit.measures.profile import load_profile
+from embaudit.measures.sticky import StickySettings
 from embaudit.measures.sticky.baseline import input_embeddings
 from embaudit.measures.sticky.moments import Moments, insert_tokens
 from embaudit.measures.sticky.pairs import SentenceSet, distinct_sentences, split_sentences
@@ -37,7 +38,6 @@ from embaudit.measures.sticky.points import SCORING_GROUPS, Points, every_agains
 from embaudit.measures.sticky.prevalence import MeasuredLosses, Prevalence, losses, noise, prevalence
 from embaudit.measures.sticky.scores import PROTOCOLS, Protocol, Scores, score
 from embaudit.measures.sticky.search import RankAgreement, Stage, agreement, halves, keep_worst, predict, reliability
-from embaudit.measures.sticky.settings import StickySettings
 from embaudit.statistics.intervals import spearman
 
 STSB = Path(__file__).resolve().parents[2] / "shared/data/sts/stsb"

@@ -37,10 +37,10 @@ from embaudit_flows.outcome import AuditOutcome
 from embaudit_flows.plan import AuditPlan, plan_audit
 from embaudit_flows.red import ends_in_words
 from embaudit_flows.so_far import VerdictSoFar
+from embaudit_tasks.audit_task import AUDIT_LABEL, GATE_LABEL, label_run
 from embaudit_tasks.corpora import ingest_corpus
 from embaudit_tasks.mining import mine_corpus
 from embaudit_tasks.publish import check_staged
-from embaudit_tasks.run_labels import AUDIT_LABEL, GATE_LABEL, label_run
 from embaudit_tasks.snapshot import refresh_snapshot
 from embaudit_tasks.steps import run_step
 

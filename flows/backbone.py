@@ -6,7 +6,7 @@ from prefect import flow
 from pydantic import BaseModel
 
 from embaudit.checkpoint import resolve
-from embaudit.checkpoint.backbone import named_backbone
+from embaudit.checkpoint.card import named_backbone
 from embaudit.checkpoint.tokenizer import NO_LIMIT
 from embaudit.questions.audit import AuditRequest
 from embaudit.system.settings import Settings

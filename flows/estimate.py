@@ -11,10 +11,10 @@ from typing import Any
 
 from embaudit.checkpoint.model import quiet_transformers
 from embaudit.checkpoint.precision import operations_per_second
-from embaudit.checkpoint.tokenizer_alone import load_tokenizer_alone
+from embaudit.checkpoint.weightless import load_tokenizer_alone
 from embaudit.measures import MEASURES
 from embaudit.measures.profile import Profile
-from embaudit.measures.sticky.settings import StickySettings
+from embaudit.measures.sticky import StickySettings
 from embaudit.measures.workload import Precision, Readable, Work
 from embaudit.steps.corpora import some_texts
 from embaudit.steps.results import CheckpointSpec, StagedCorpus
@@ -96,7 +96,7 @@ def precisions(plan: AuditPlan, asked: Collection[Precision]) -> dict[Precision,
     found: dict[Precision, str] = {"audit": plan.spec.dtype, "float32": "float32"}
     if "scan" in asked:
         # With it come the libraries of a search, which not every audit makes.
-        from embaudit.measures.sticky.steps.precision import scan_precision
+        from embaudit.measures.sticky.steps.candidates import scan_precision
 
         # As the search will: what is measured for it here is staged, and found there.
         found["scan"] = scan_precision(plan.run({})).dtype

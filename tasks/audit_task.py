@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ParamSpec, TypeVar
+from uuid import UUID
 
 from prefect import Task
+from prefect.client.orchestration import get_client
 from prefect.context import FlowRunContext, TaskRunContext
 from prefect.exceptions import MissingContextError
 from prefect.logging import get_logger, get_run_logger
+from prefect.runtime import flow_run
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -48,3 +51,16 @@ def run_logger() -> logging.Logger | logging.LoggerAdapter[logging.Logger]:
         return get_run_logger()
     except MissingContextError:
         return get_logger("embaudit")
+
+
+# The audit that a run makes, as soon as it is known; and what its gate found.
+AUDIT_LABEL = "embaudit.audit_id"
+GATE_LABEL = "embaudit.gate"
+
+
+def label_run(labels: Mapping[str, str]) -> None:
+    """Add labels to the flow run that this is called in."""
+    run_id = flow_run.get_id()
+    if run_id is not None:
+        with get_client(sync_client=True) as client:
+            client.update_flow_run_labels(UUID(run_id), dict(labels))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from embaudit.corpora import MinedSource, mined_corpus, read_retrieval
-from embaudit.measures.socm import mining
+from embaudit.measures.socm import contrast
 from embaudit.steps.corpora import stage_corpus
 from embaudit.steps.progress import tracked
 from embaudit.steps.results import CheckpointSpec, StagedCorpus, encoder_of
@@ -62,7 +62,7 @@ def mined_pairs(
     """
     judged = [frozenset(places) for places in relevant]
     if spec is None:
-        found = mining.by_bm25(queries, passages, judged, negatives)
+        found = contrast.by_bm25(queries, passages, judged, negatives)
     else:
         with tracked("mining hard negatives, texts", len(queries) + len(passages)) as advance:
             vectors = [
@@ -70,7 +70,7 @@ def mined_pairs(
                 encoder_of(spec, "document").encode_texts(passages, advance),
             ]
         first, second = (side / np.linalg.norm(side, axis=1, keepdims=True).clip(min=1e-30) for side in vectors)
-        found = mining.by_cosine(first, second, judged, negatives)
+        found = contrast.by_cosine(first, second, judged, negatives)
     rows = [
         {"query": query, "passage": passages[place]}
         for query, places in zip(queries, found, strict=True)

@@ -17,7 +17,7 @@ from embaudit.questions.audit import AuditRequest
 from embaudit.system.keys import content_key
 from embaudit.warehouse.compared import is_published
 from embaudit.words.errors import ServerError
-from embaudit_tasks.run_labels import AUDIT_LABEL, GATE_LABEL
+from embaudit_tasks.audit_task import AUDIT_LABEL, GATE_LABEL
 
 POLL_SECONDS = 2.0
 

@@ -14,8 +14,8 @@ import pytest
 from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.precision import ProductSeconds, operations_per_second
 from embaudit.measures.profile import load_profile
-from embaudit.measures.sticky.settings import StickySettings
-from embaudit.measures.sticky.steps import precision
+from embaudit.measures.sticky import StickySettings
+from embaudit.measures.sticky.steps import candidates
 from embaudit.measures.workload import BESIDE_LAYERS, Precision, Readable, Work
 from embaudit.questions.audit import AuditRequest
 from embaudit.steps.results import CheckpointSpec
@@ -171,7 +171,7 @@ def test_an_estimate_follows_the_precision_of_each_stage(
     runs_in: dict[Precision, str],
 ) -> None:
     monkeypatch.setenv("EMBAUDIT_HOME", str(tmp_path))
-    monkeypatch.setattr(precision, "product_seconds", lambda *_: ProductSeconds(speedup, 1.0, 128))
+    monkeypatch.setattr(candidates, "product_seconds", lambda *_: ProductSeconds(speedup, 1.0, 128))
     made_up = {"float32": 1e11, "bfloat16": 4e11}
     asked_for: list[str] = []
 
@@ -212,7 +212,7 @@ def test_of_sticky_tokens_search_and_validation_run_as_the_scan(settings: Sticky
     search = READABLE.searched * settings.draws
     listed = min(2 * 0.02 * READABLE.searched, 2 * (settings.max_shortlist or READABLE.searched))
     validation = (listed + settings.controls) * settings.validation_draws
-    assert scanned == pytest.approx(search + validation if as_scanned else search)
+    assert scanned == pytest.approx(search + validation if as_scanned else candidates)
     # u and the evidence stay in the audit's own.
     own = sum(one.texts for one in work if one.runs_in == "audit")
     assert own == pytest.approx(sum(one.texts for one in work) - scanned)

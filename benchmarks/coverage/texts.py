@@ -10,14 +10,12 @@ import numpy as np
 from benchmarks.coverage.draws import SHARE, Ended, Population
 from embaudit.checkpoint import Encoder
 from embaudit.measures.geometry.geometry import measure_geometry
-from embaudit.measures.layers.collect import Collector
 from embaudit.measures.layers.layers import LayerBatch, measure_layers
-from embaudit.measures.layers.summary import summarise_layer, summarise_pooled
+from embaudit.measures.layers.summary import Collector, summarise_layer, summarise_pooled
 from embaudit.measures.length.cosine import mean_cosine
-from embaudit.measures.length.curve import BinValue
-from embaudit.measures.length.rises import rises
+from embaudit.measures.length.curve import BinValue, rises
 from embaudit.measures.length.spans import windows_of
-from embaudit.measures.occurrence.removal import ALL, Movement, measure_removals, take_out
+from embaudit.measures.occurrence.occurrence import ALL, Movement, measure_removals, take_out
 from embaudit.measures.socm.clouds import TokenCloud, clouds_of
 from embaudit.measures.socm.lengths import LengthCells
 from embaudit.measures.socm.pairs import PairBlock, all_pairs

@@ -1,22 +1,159 @@
-"""``embaudit.audit``: audit a checkpoint from Python."""
+"""``embaudit.audit``: audit a checkpoint, or a model in memory, from Python.
+
+Such a model is saved as a checkpoint folder: audits identify checkpoints by the content of their files. A notebook
+shows a line per measure, and below it what is being computed; elsewhere, progress goes to a log.
+"""
 
 from __future__ import annotations
 
+import logging
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
-from embaudit.api.loaded_model import save_model
-from embaudit.api.notebook import shown_to_caller
 from embaudit.api.reading import Audit
 from embaudit.api.run import refuse_early, run_audit
+from embaudit.checkpoint import load_checkpoint, resolve
+from embaudit.checkpoint.agreement import require_same
+from embaudit.checkpoint.load import describe
+from embaudit.checkpoint.prompts import AS_DECLARED
 from embaudit.questions.audit import AuditRequest
 from embaudit.system.address import warehouse_at
-from embaudit.words.errors import DoNotServe, EmbauditError
+from embaudit.system.files import move_into_place, temporary_sibling
+from embaudit.system.settings import Settings
+from embaudit.words.errors import DoNotServe, EmbauditError, StorageError, UsageError
 from embaudit_flows.server.lost import expected_failure
 from embaudit_flows.server.settings import defaults_for_call
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
+
+
+def save_model(model: Any, request: AuditRequest) -> Path:
+    """Write a loaded ``SentenceTransformer`` to ``EMBAUDIT_HOME/models/CHECKPOINT_ID`` unless it is already there.
+
+    It stays there, like staged files, for ``embaudit token`` and repeated audits. It can be deleted while no audit is
+    running; the same model is written to the same place again.
+
+    Args:
+        request: how it will be loaded; a different pooling makes a different checkpoint.
+
+    Raises:
+        UsageError: if the model cannot be saved in sentence-transformers format.
+        CheckpointError: if the saved model cannot be audited, or gives other vectors than the one in memory.
+        StorageError: if the folder cannot be written.
+    """
+    if not (hasattr(model, "save_pretrained") and hasattr(model, "encode")):
+        raise UsageError(
+            f"A checkpoint is a name, a folder or a loaded SentenceTransformer, not a {type(model).__name__}.",
+            next_step="Save the model in sentence-transformers format and audit that folder.",
+        )
+    models = (Settings().home / "models").expanduser().absolute()
+    try:
+        with temporary_sibling(models / "model") as folder:
+            model.save_pretrained(str(folder), create_model_card=False)
+            _, identity = describe(resolve(str(folder)), request.load_options)
+            place = models / identity.checkpoint_id
+            if not place.is_dir():
+                move_into_place(folder, place)
+    except OSError as error:
+        raise StorageError(
+            f"Cannot write the model to {models}: {error}.",
+            kept="Staged and published results are unchanged.",
+            next_step="Free some space, or set EMBAUDIT_HOME to another folder.",
+        ) from error
+    options = request.load_options
+    if (options.pooling, options.max_length, options.prompts) == (None, None, AS_DECLARED):
+        # The audit loads the same: the weights stay in memory for it.
+        require_same(model, load_checkpoint(str(place), options))
+    return place
+
+
+SECONDS_BETWEEN_UPDATES = 0.5
+LOGGER = logging.getLogger("embaudit")
+
+
+class NotebookDisplay:
+    """Lines of a cell's output; a carriage return starts the last one anew, in every kind of notebook."""
+
+    def __init__(self, output: TextIO) -> None:
+        self._output = output
+        self._done: dict[tuple[str, int], int] = {}
+        self._shown, self._last = "", 0.0
+
+    def advance(self, label: str, done: int, total: int) -> None:
+        """Show a step's share, not more often than a person can read it."""
+        # Stages of a search may have one name.
+        bar = (label, total)
+        before = self._done.get(bar, 0)
+        self._done[bar] = done if before >= total else before + done
+        if time.monotonic() - self._last > SECONDS_BETWEEN_UPDATES:
+            self._last = time.monotonic()
+            self._write(f"{label}: {min(self._done[bar] / max(total, 1), 1):.0%}")
+
+    def say(self, line: str, level: int = logging.INFO) -> None:
+        """Show a line that stays, whatever its level."""
+        self._write(line)
+        self._shown = ""
+        self._output.write("\n")
+
+    def measured(self, what: str, seconds: float) -> None:
+        """Show that a measure is done."""
+        self.say(f"{what}: {seconds:,.0f} s")
+
+    def clear(self) -> None:
+        """Remove the last line, which is about nothing any more."""
+        self._write("")
+
+    def _write(self, line: str) -> None:
+        # Spaces over what was longer.
+        self._output.write(f"\r{line}{' ' * (len(self._shown) - len(line))}" + ("\r" if not line else ""))
+        self._output.flush()
+        self._shown = line
+
+
+class ProgramLog:
+    """What a program is told, whose output is its own: lines of the logger ``embaudit``, and warnings as Python's."""
+
+    def advance(self, label: str, done: int, total: int) -> None:
+        """Does nothing."""
+
+    def say(self, line: str, level: int = logging.INFO) -> None:
+        """Log a line. A warning is seen where no logging is set up, too."""
+        if level >= logging.WARNING:
+            warnings.warn(line, stacklevel=2)
+        else:
+            LOGGER.info(line)
+
+    def measured(self, what: str, seconds: float) -> None:
+        """Log that a measure is done."""
+        LOGGER.info("%s: %.0f s", what, seconds)
+
+
+def is_notebook() -> bool:
+    """Whether this process runs the cells of a notebook."""
+    return "ipykernel" in sys.modules
+
+
+@contextmanager
+def shown_to_caller() -> Iterator[None]:
+    """Show progress in a notebook, and write it to the log of any other program, unless something shows it already."""
+    from embaudit.steps.progress import is_shown, shown_on
+
+    if not is_notebook():
+        with nullcontext() if is_shown() else shown_on(ProgramLog()):
+            yield
+        return
+    display = NotebookDisplay(sys.stdout)
+    try:
+        with shown_on(display):
+            yield
+    finally:
+        display.clear()
 
 
 def audit(

@@ -1,11 +1,13 @@
-"""Reads the front matter of a checkpoint's model card."""
+"""A checkpoint's model card: its front matter, and the backbone that a fine-tuned checkpoint names."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
+from embaudit.checkpoint.files import read_object
 from embaudit.system.small_files import card_text
+from embaudit.words.errors import CheckpointError, UsageError, one_line
 
 
 def front_matter(card: Path) -> Any:
@@ -19,3 +21,44 @@ def front_matter(card: Path) -> Any:
     from huggingface_hub import ModelCard
 
     return ModelCard(card_text(card), ignore_metadata_errors=True).data
+
+
+# What training scripts leave in a config if they started from a local folder.
+LOCAL_SIGNS = ("/", ".", "~", "checkpoint-")
+
+
+def named_backbone(folder: Path, source: str) -> str:
+    """The backbone named by a checkpoint: ``base_model`` in its card, or ``_name_or_path`` in its config.
+
+    Args:
+        source: the checkpoint as the user named it; a config that names the checkpoint itself names no backbone.
+
+    Raises:
+        CheckpointError: if the model card cannot be read.
+        UsageError: if it names none, or several (as for a merge).
+    """
+    named = _of_card(folder / "README.md") or _of_config(folder / "config.json", source)
+    if len(named) == 1:
+        return named[0]
+    said = "names no backbone: no base_model in its model card, no usable _name_or_path in its config.json"
+    if named:
+        said = f"was made from several: {', '.join(named)}"
+    raise UsageError(f"{source} {said}.", next_step="Give one: --backbone owner/name, or a folder.")
+
+
+def _of_card(card: Path) -> list[str]:
+    try:
+        found = front_matter(card).get("base_model")
+    except Exception as error:  # broken YAML raises several classes
+        raise CheckpointError(
+            f"The front matter of {card} cannot be read: {one_line(error)}",
+            next_step="Give the backbone: --backbone owner/name, or a folder.",
+        ) from error
+    names = [found] if isinstance(found, str) else list(found or [])
+    return [str(name) for name in names]
+
+
+def _of_config(config: Path, source: str) -> list[str]:
+    found = str(read_object(config).get("_name_or_path") or "") if config.is_file() else ""
+    is_name = found and not found.startswith(LOCAL_SIGNS) and found.count("/") <= 1
+    return [found] if is_name and found != source.split("@")[0] else []

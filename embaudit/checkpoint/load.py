@@ -19,11 +19,10 @@ from embaudit.checkpoint.model import (
 )
 from embaudit.checkpoint.modules import Recipe, default_pooling, read_recipe
 from embaudit.checkpoint.pooling import build_after_pooling
-from embaudit.checkpoint.probe import probe, require_same_ids
+from embaudit.checkpoint.probe import probe, refuse_switching, require_same_ids
 from embaudit.checkpoint.prompts import AS_DECLARED, INSTRUCTORS, AskedPrompts, PromptTokens, TextKind, prompt_tokens
 from embaudit.checkpoint.reference import ResolvedCheckpoint, resolve, weights_are_pickles
 from embaudit.checkpoint.streamed import computes_in
-from embaudit.checkpoint.switching import refuse_switching
 from embaudit.checkpoint.tokenizer import (
     limits_by_kind,
     load_tokenizer,

@@ -19,12 +19,10 @@ from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any
 
 from embaudit.checkpoint.files import is_pickle, weight_files
-from embaudit.checkpoint.mapped import giving_back, giving_back_meanwhile, was_read
 from embaudit.checkpoint.room import bytes_in_memory, fits, require_room
 from embaudit.checkpoint.settings import TransformerSettings
-from embaudit.checkpoint.streamed import stay_in_files, units_of
-from embaudit.checkpoint.tensors import stored_tensors
-from embaudit.checkpoint.ungathered import refuse_ungathered
+from embaudit.checkpoint.streamed import giving_back, giving_back_meanwhile, stay_in_files, units_of, was_read
+from embaudit.checkpoint.tensors import refuse_ungathered, stored_tensors
 from embaudit.words.errors import CheckpointError, one_line
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from embaudit.checkpoint.files import is_pickle, weight_files
 from embaudit.checkpoint.modules import Module
-from embaudit.checkpoint.ungathered import refuse_ungathered
+from embaudit.checkpoint.tensors import refuse_ungathered
 from embaudit.words.errors import CheckpointError, one_line
 
 if TYPE_CHECKING:

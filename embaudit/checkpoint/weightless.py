@@ -1,11 +1,13 @@
-"""A checkpoint without its weights: tokenizer, limits, prompts and modules around something else that computes."""
+"""A checkpoint without its weights: its tokenizer alone, for counting, and all around something else that computes."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from embaudit.checkpoint.files import tokenizer_files
 from embaudit.checkpoint.identity import CheckpointIdentity, tokenizer_hash
 from embaudit.checkpoint.load import Checkpoint, LoadOptions, assemble, recipe_of
 from embaudit.checkpoint.model import (
@@ -16,11 +18,49 @@ from embaudit.checkpoint.model import (
     refuse_elsewhere,
     refuse_kernels,
 )
-from embaudit.checkpoint.reference import ResolvedCheckpoint
+from embaudit.checkpoint.modules import read_recipe
+from embaudit.checkpoint.reference import ResolvedCheckpoint, resolve
+from embaudit.checkpoint.tokenizer import load_tokenizer, special_tokens_around
+from embaudit.checkpoint.what_it_is import refuse_other_layouts
 from embaudit.words.errors import CheckpointError, one_line
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+
+@dataclass(frozen=True)
+class LoneTokenizer:
+    """A tokenizer, the hash of its files, and how many special tokens it puts around a text."""
+
+    tokenizer: PreTrainedTokenizerBase
+    sha256: str
+    around: int
+
+
+def load_tokenizer_alone(
+    reference: str, *, allow_pickle: bool = False, trust_remote_code: bool = False
+) -> LoneTokenizer:
+    """The tokenizer of a checkpoint as ``load_checkpoint`` sets it up.
+
+    Raises:
+        CheckpointError: if the checkpoint is not found, or its tokenizer cannot be loaded.
+    """
+    folder = resolve(reference, allow_pickle=allow_pickle, trust_remote_code=trust_remote_code).folder
+    if not tokenizer_files(folder):
+        refuse_other_layouts(folder)
+    recipe = read_recipe(folder)
+    with quiet_transformers():
+        tokenizer = load_tokenizer(
+            folder / recipe.tokenizer_path,
+            is_lowercased=recipe.is_lowercased,
+            trust_remote_code=trust_remote_code,
+            settings=recipe.settings,
+        )
+    return LoneTokenizer(
+        tokenizer,
+        tokenizer_hash(folder, recipe),
+        sum(map(len, special_tokens_around(tokenizer, are_added=recipe.call.get("add_special_tokens", True)))),
+    )
 
 
 def load_without_weights(resolved: ResolvedCheckpoint, options: LoadOptions) -> Checkpoint:

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from embaudit.checkpoint.tokenizer_alone import load_tokenizer_alone
+from embaudit.checkpoint.weightless import load_tokenizer_alone
 from embaudit.cli.options import warehouse_option, warehouse_path
 from embaudit.declared.document import Column, Table, count
 from embaudit.pages.terminal import console, print_part, print_table

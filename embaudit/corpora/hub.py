@@ -15,7 +15,7 @@ from typing import Any
 
 from embaudit.corpora import pieces
 from embaudit.corpora.catalog import CorpusSpec, HubPart
-from embaudit.corpora.columns import choose_columns
+from embaudit.corpora.fields import choose_columns
 from embaudit.corpora.hub_reference import (
     COMMIT,
     DEFAULT_REVISION,

@@ -12,9 +12,8 @@ from itertools import islice
 from pathlib import Path
 
 from embaudit.corpora.catalog import CORPORA, CorpusSpec, HubPart
-from embaudit.corpora.columns import choose_columns
 from embaudit.corpora.draw import Draw
-from embaudit.corpora.fields import pairs_of, text_of
+from embaudit.corpora.fields import choose_columns, pairs_of, text_of
 from embaudit.corpora.folders import beir_file, beir_pairs, data_set_name, sts_files
 from embaudit.corpora.hub import locate
 from embaudit.corpora.hub_reference import FORM, HUB, REFERENCE, HubRef

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import IO, Any
 
-from embaudit.corpora.columns import choose_columns
+from embaudit.corpora.fields import choose_columns
 from embaudit.corpora.openers import ByteSource, reading
 from embaudit.corpora.shapes import Kind
 from embaudit.corpora.tables import Record, named_rows, separated_rows

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import BaseModel, Field
 
 from embaudit.declared.option import Option
-from embaudit.embedders.endpoint.hosted import DIALECTS
+from embaudit.embedders.endpoint.dialects import DIALECTS
 
 if TYPE_CHECKING:
     from embaudit.embedders.opened import CallOptions, Given

@@ -14,7 +14,7 @@ import numpy as np
 
 from embaudit.corpora.downstream.retrieval import evaluate, ranked
 from embaudit.corpora.judged import label_of, own_of, relevant_of
-from embaudit.measures.collection_settings import CollectionSettings
+from embaudit.measures.measure import CollectionSettings
 from embaudit.measures.run import Run
 from embaudit.measures.task_material import corpora_of
 from embaudit.steps.results import CheckpointSpec, Staged, StagedCorpus, checkpoint_of, encoder_of

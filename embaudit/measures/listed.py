@@ -1,7 +1,11 @@
-"""The one list of measures, in the order in which an audit runs and shows them, and those of other packages."""
+"""The one list of measures, in the order in which an audit runs and shows them, and those that other packages bring.
+
+Those come by entry points of the group ``embaudit.measures`` (docs/measures.md).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from typing import Annotated
 
 from pydantic import AfterValidator
@@ -27,8 +31,28 @@ from embaudit.measures import (
     surface,
     tempscale,
 )
-from embaudit.measures.installed import installed_measures
 from embaudit.measures.measure import Measure, MeasureSettings
+from embaudit.system.installed import installed, unusable
+
+GROUP = "embaudit.measures"
+
+
+def installed_measures(own: Collection[Measure]) -> Iterator[Measure]:
+    """The measures of other packages.
+
+    Args:
+        own: embaudit's measures, whose names are taken.
+
+    Raises:
+        UsageError: if one cannot be imported, is no ``Measure``, or takes a name that is taken.
+    """
+    names = {one.name for one in own}
+    for entry, measure in installed(GROUP, Measure, "measure"):
+        if measure.name in names or not measure.name.isidentifier():
+            raise unusable(entry, "measure", f"its name, {measure.name!r}, is taken or no Python name")
+        names.add(measure.name)
+        yield measure
+
 
 __all__ = ["DEFAULT_MEASURES", "MEASURES", "Measure", "MeasureName", "MeasureSettings"]
 

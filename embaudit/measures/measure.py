@@ -1,13 +1,13 @@
 """A measure: its name, question and settings, and where its parts are.
 
 Measures are listed once, in ``embaudit.measures.MEASURES``; plan, audit flow, log, gate and command line iterate over
-that list. Other packages add theirs by an entry point (``embaudit.measures.installed``).
+that list. Other packages add theirs by an entry point (``embaudit.measures.listed``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -176,3 +176,31 @@ class Measure:
     is_default: bool = True
     is_sharded: bool = False
     shown_tables: tuple[str, ...] = ()
+
+
+# The corpus of documents, as ``embaudit.corpora.judged`` names it.
+DOCUMENTS = "retrieval"
+# Of the embedded sample: its documents, and the length of these with their queries; and its queries.
+SAMPLE_DOCUMENTS, SAMPLE_TOKENS = 270, 110
+SAMPLE_QUERIES = 90
+
+
+class CollectionSettings(MeasureSettings):
+    """Settings of a measure that searches a judged collection."""
+
+    corpora: tuple[Literal["retrieval"], ...] = Field(
+        default=("retrieval",), description="a collection with judged queries; without one, a sample of its own"
+    )
+    documents: int = Field(default=600, ge=2, description="documents of the collection, relevant ones first")
+    queries: int = Field(default=200, ge=4, description="queries of the collection")
+
+    def requested(self, request: Asked) -> Self:
+        """Its own sample is larger than the embedded corpora, and takes their place."""
+        return self.without_sample(request)
+
+    def work(self, readable: Readable) -> Iterator[Work]:
+        """The collection, which the first of the measures that search it encodes."""
+        if self.corpora:
+            yield replace(readable.read(DOCUMENTS, self.documents), is_shared=True)
+        else:
+            yield Work(SAMPLE_DOCUMENTS, min(SAMPLE_TOKENS, readable.max_length), is_shared=True)

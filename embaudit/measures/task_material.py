@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from embaudit.checkpoint import TextKind
-from embaudit.corpora.downstream.classification import Classification
-from embaudit.corpora.downstream.clustering import Clustering
+from embaudit.corpora.downstream.labelled import Classification, Clustering
 from embaudit.corpora.downstream.material import (
     MIN_ITEMS,
     GradedPairs,
@@ -25,7 +24,7 @@ from embaudit.corpora.downstream.similarity import Similarity
 from embaudit.corpora.downstream.task import Scored
 from embaudit.corpora.golden import GOLDEN, GOLDEN_QUERIES
 from embaudit.corpora.judged import DOCUMENTS, QUERIES, label_of, own_of, relevant_of
-from embaudit.measures.impact.settings import ImpactSettings
+from embaudit.measures.impact import ImpactSettings
 from embaudit.measures.measure import DownstreamSettings, Size
 from embaudit.measures.run import Run
 from embaudit.steps.results import CheckpointSpec, Staged, StagedCorpus, encoder_of

@@ -21,13 +21,13 @@ MODULES: dict[str, tuple[str, ...]] = {
         *("embaudit.questions.check", ".check", ".verdict"),
         *("embaudit.measures.integrity", ".certificate_findings", ".blocks", ".layer_order", ".vectors", ".heads"),
         *(".positions", ".rows", ".values", ".tokens", ".letter_case", ".vocabulary_fit", ".files"),
-        *(".two_weight_files", ".numerics", ".not_computed", ".function", ".findings"),
+        *(".two_weight_files", ".numerics", ".not_computed", ".function", ".work"),
     ),
     "quality": (
         *("embaudit.measures.quality", ".words", ".layers", ".collapse", ".counterfactual", ".lengths", ".limit"),
-        *(".scale", ".fewer", ".golden", ".findings", ".quality"),
+        *(".scale", ".fewer", ".golden", ".work", ".quality"),
     ),
-    "exports": ("embaudit.questions.exports", ".findings", ".tokenizer", ".files"),
+    "exports": ("embaudit.questions.exports", ".findings", ".files"),
     "served": (
         *("embaudit.questions.blackbox", ".numbers", ".limit", "embaudit.questions.parity", ".requested"),
         *("embaudit.questions.check", ".served"),
@@ -54,7 +54,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "switch": ("embaudit.questions.switch", ".findings", ".switch", "embaudit.measures.quality.golden"),
     "change": (
         *("embaudit.questions.change", ".weight_findings", ".rows", ".tokens", ".declared", ".vectors", ".gains"),
-        *(".cut_off", ".change"),
+        ".change",
     ),
 }
 # Integrity and quality are checks, too, and have tables of their own.

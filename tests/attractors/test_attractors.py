@@ -18,7 +18,7 @@ from tiny import ENGLISH, tiny_bert
 from embaudit.checkpoint import Encoder, load_checkpoint
 from embaudit.corpora.downstream.retrieval import NOT_RANKED
 from embaudit.corpora.downstream.task import unit_rows
-from embaudit.measures.attractors.page import section
+from embaudit.measures.attractors.findings import section
 from embaudit.measures.attractors.places import (
     asked_by_all,
     best_relevant,
@@ -30,7 +30,7 @@ from embaudit.measures.attractors.places import (
     share_of,
     skew_of,
 )
-from embaudit.measures.attractors.texts import KINDS
+from embaudit.measures.attractors.steps import KINDS
 from embaudit.measures.geometry.figures import occurrences, pair_cosines
 from embaudit.words.estimate import Estimate
 

@@ -14,8 +14,7 @@ from embaudit.measures.quality.material import ScoredPairs
 from embaudit.measures.quality.measured import MeasuredPairs
 from embaudit.measures.quality.passes import SERVED, Pass
 from embaudit.measures.quality.scores import PairScorer
-from embaudit.questions.change.cut_off import cut_off_findings, measure_cut_off
-from embaudit.questions.change.gains import BaseComparison, gain_findings
+from embaudit.questions.change.gains import BaseComparison, cut_off_findings, gain_findings, measure_cut_off
 
 MANY, FEW = 500, 15
 

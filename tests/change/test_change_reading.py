@@ -18,7 +18,7 @@ from change_copies import (
 from some_rows import mostly_slow
 from tiny_models import declare, dense, load, pooling
 
-from embaudit.measures.integrity.sample_words import words
+from embaudit.measures.integrity.letter_case import words
 from embaudit.questions.change.declared import compare_declared, declared_findings
 from embaudit.questions.change.tokens import compare_tokens, token_findings
 

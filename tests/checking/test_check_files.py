@@ -22,10 +22,10 @@ from tiny import tiny_bert
 
 import embaudit
 from embaudit.checkpoint import LoadOptions, load_checkpoint
-from embaudit.checkpoint import mapped as mapping
 from embaudit.checkpoint import model as loading
+from embaudit.checkpoint import streamed as mapping
 from embaudit.checkpoint.load import load_from_files
-from embaudit.checkpoint.mapped import clean_mappings, giving_back, giving_back_meanwhile, was_read
+from embaudit.checkpoint.streamed import clean_mappings, giving_back, giving_back_meanwhile, was_read
 from embaudit.declared.finding import Finding
 from embaudit.measures.integrity.integrity import integrity_findings
 from embaudit.questions.check.files_only import check_files

@@ -10,7 +10,7 @@ import pytest
 from tiny_models import build, declare, pooling
 from zoo import NORMALIZE
 
-from embaudit.api.loaded_model import save_model
+from embaudit.api.audit import save_model
 from embaudit.questions.audit import AuditRequest
 from embaudit.words.errors import CheckpointError
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from embaudit.checkpoint.backbone import named_backbone
+from embaudit.checkpoint.card import named_backbone
 from embaudit.words.errors import CheckpointError, UsageError
 
 

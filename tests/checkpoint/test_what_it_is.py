@@ -24,7 +24,7 @@ from embaudit.checkpoint import Encoder, LoadOptions, resolve
 from embaudit.checkpoint.layouts import FILES, OTHER_NAMES, STATES, WITH_WEIGHTS, WITHOUT_WEIGHTS
 from embaudit.checkpoint.load import describe
 from embaudit.checkpoint.reference import CheckpointRef
-from embaudit.checkpoint.tokenizer_alone import load_tokenizer_alone
+from embaudit.checkpoint.weightless import load_tokenizer_alone
 from embaudit.checkpoint.what_it_is import refuse_other_repository
 from embaudit.words.errors import CheckpointError
 

@@ -16,11 +16,20 @@ from tiny import ENGLISH
 
 from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.corpora.downstream.retrieval import ranked
+from embaudit.measures.chunks import ChunksSettings
 from embaudit.measures.chunks import findings as found_by
-from embaudit.measures.chunks.documents import as_given, compose, is_long, is_read, part_of
-from embaudit.measures.chunks.page import section
-from embaudit.measures.chunks.settings import ChunksSettings
-from embaudit.measures.chunks.ways import Ways, best_of_pieces, mean_of_pieces, mean_scores
+from embaudit.measures.chunks.documents import (
+    Ways,
+    as_given,
+    best_of_pieces,
+    compose,
+    is_long,
+    is_read,
+    mean_of_pieces,
+    mean_scores,
+    part_of,
+)
+from embaudit.measures.chunks.findings import section
 from embaudit.measures.collection import Searched
 from embaudit.measures.pieces import pieces_of
 from embaudit.measures.quality.baselines import collection_overlap

@@ -20,22 +20,23 @@ from embaudit.corpora.downstream.retrieval import overlaps
 from embaudit.declared.chart import Chart
 from embaudit.declared.finding import Finding
 from embaudit.measures.collection import SCHEMA, TABLE, Searched
-from embaudit.measures.compression import MEASURE
-from embaudit.measures.compression.codes import CANDIDATES, bits, cut, hamming, read_back, rescored
+from embaudit.measures.compression import MEASURE, CompressionRow, CompressionSettings
 from embaudit.measures.compression.compression import (
+    CANDIDATES,
     MIN_DOCUMENTS,
     WAYS,
     Compressed,
+    bits,
+    cut,
     estimate,
+    hamming,
+    read_back,
+    rescored,
     search_compressed,
     similarities,
 )
-from embaudit.measures.compression.declared import declared_cut
-from embaudit.measures.compression.findings import findings
-from embaudit.measures.compression.page import section
-from embaudit.measures.compression.settings import CompressionSettings
-from embaudit.measures.compression.steps import compressed_search, measure
-from embaudit.measures.compression.tables import CompressionRow
+from embaudit.measures.compression.findings import findings, section
+from embaudit.measures.compression.steps import compressed_search, declared_cut, measure
 from embaudit.measures.quality.material import Collection
 from embaudit.measures.run import Run
 from embaudit.steps.results import stage_rows

@@ -11,10 +11,10 @@ from tiny_sentences import SENTENCES
 
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
 from embaudit.checkpoint.anatomy import LayerState
-from embaudit.measures.layers.collect import Collector
 from embaudit.measures.layers.layers import LayerBatch, layer_batch, measure_layers
+from embaudit.measures.layers.summary import Collector
 from embaudit.measures.layers.tables import LayerTextRow
-from embaudit.measures.layers.weights import value_output
+from embaudit.measures.layers.terms import value_output
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])

@@ -9,8 +9,8 @@ import pytest
 from tiny_sentences import SENTENCES
 
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
-from embaudit.measures.layers.collect import Collector, LayerSummaries
 from embaudit.measures.layers.layers import measure_layers
+from embaudit.measures.layers.summary import Collector, LayerSummaries
 from embaudit.words.errors import MeasureError
 
 

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from embaudit.measures.layers import attention
-from embaudit.measures.layers.attention import centred_products
-from embaudit.measures.layers.weights import value_output
+from embaudit.measures.layers import terms
+from embaudit.measures.layers.terms import centred_products, value_output
 
 
 def test_norms_of_the_heads_maps_are_those_of_the_d_by_d_matrices() -> None:
@@ -39,7 +38,7 @@ def test_heads_wider_than_the_model() -> None:
 @pytest.mark.parametrize("step", [10, 2**22])
 def test_products_are_those_of_the_centred_matrices(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """In slices of rows too, as a long text needs them."""
-    monkeypatch.setattr(attention, "WEIGHTS_PER_STEP", step)
+    monkeypatch.setattr(terms, "WEIGHTS_PER_STEP", step)
     A = torch.softmax(2 * torch.randn(2, 3, 7, 7, generator=torch.Generator().manual_seed(2)), dim=-1)
     P = np.eye(7) - np.ones((7, 7)) / 7
     found = centred_products(A).numpy()

@@ -11,8 +11,7 @@ import pytest
 
 from benchmarks.serving.server import Encode, Refusal, Served, serving
 from embaudit.embedders.endpoint.client import KEY_VARIABLE, Endpoint, EndpointError
-from embaudit.embedders.endpoint.dialects import BadAnswer, as_vectors
-from embaudit.embedders.endpoint.hosted import DIALECTS
+from embaudit.embedders.endpoint.dialects import DIALECTS, BadAnswer, as_vectors
 from embaudit.embedders.endpoint.recognise import is_loopback, open_endpoint
 from embaudit.words.errors import EmbauditError, UsageError
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from embaudit.embedders.endpoint.client import KEY_VARIABLE
-from embaudit.embedders.endpoint.hosted import DIALECTS, hosted_at
+from embaudit.embedders.endpoint.dialects import DIALECTS, hosted_at
 from embaudit.embedders.endpoint.recognise import open_endpoint
 from embaudit.words.errors import UsageError
 

@@ -18,7 +18,7 @@ from warehouse_rows import rows
 from embaudit.checkpoint.precision import ProductSeconds
 from embaudit.measures import MEASURES
 from embaudit.measures.sticky.plan import spend
-from embaudit.measures.sticky.steps import precision
+from embaudit.measures.sticky.steps import candidates
 from embaudit.pages.audit import audit_page
 from embaudit.pages.facts import read_audit
 from embaudit.questions.audit import AuditRequest
@@ -462,7 +462,7 @@ def test_worker_processes_change_nothing(
 def test_a_cheaper_precision_of_the_scan_is_on_record_with_its_rank_correlation(
     home: Path, tiny_checkpoint: Path, tiny_profile: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(precision, "product_seconds", lambda *given: ProductSeconds(0.008, 0.002, 128))
+    monkeypatch.setattr(candidates, "product_seconds", lambda *given: ProductSeconds(0.008, 0.002, 128))
     outcome = run(
         tiny_checkpoint, tiny_profile, measures=["sticky"], measure_settings={"sticky": {"scan_dtype": "auto"}}
     )

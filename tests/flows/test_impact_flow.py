@@ -17,7 +17,7 @@ from small_audits import home_at
 from tiny import ENGLISH
 
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
-from embaudit.measures.impact.poison import poison, poisoned_half
+from embaudit.measures.impact.arms import poison, poisoned_half
 from embaudit.measures.sticky.inspect import find_token
 from embaudit.questions.audit import AuditRequest
 from embaudit.words.errors import UsageError

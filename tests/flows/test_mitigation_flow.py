@@ -14,8 +14,8 @@ from small_audits import home_at
 from tiny import ENGLISH
 
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
-from embaudit.measures.impact.poison import poison
-from embaudit.measures.mitigation.settings import REMEDIES
+from embaudit.measures.impact.arms import poison
+from embaudit.measures.mitigation import REMEDIES
 from embaudit.measures.sticky.inspect import find_token
 from embaudit.questions.audit import AuditRequest
 from embaudit.remedies.mitigation.write import write_mitigated

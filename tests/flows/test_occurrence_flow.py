@@ -15,7 +15,7 @@ from planned import assert_planned
 from small_audits import PROFILE, home_at
 from tiny import ENGLISH
 
-from embaudit.checkpoint.tokenizer_alone import load_tokenizer_alone
+from embaudit.checkpoint.weightless import load_tokenizer_alone
 from embaudit.questions.audit import AuditRequest
 from embaudit.words.errors import UsageError
 from embaudit_flows.audit import AuditOutcome, audit

@@ -11,7 +11,7 @@ from commands import Embaudit
 from planned import assert_planned
 from small_audits import home_at
 
-from embaudit.measures.placement.settings import STRATEGIES
+from embaudit.measures.placement import STRATEGIES
 from embaudit.questions.audit import AuditRequest
 from embaudit.words.errors import UsageError
 from embaudit_flows.audit import AuditOutcome, audit

@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.serving.server import Refusal, Served, serving
 from embaudit.checkpoint.prompts import Prompts
-from embaudit.embedders.endpoint.pace import Pace
+from embaudit.embedders.endpoint.exchange import Pace
 from embaudit.embedders.endpoint.recognise import open_endpoint
 from embaudit.embedders.kept import VectorCache, cost_line
 from embaudit.words.errors import StorageError

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from sklearn.metrics import v_measure_score
 
-from embaudit.corpora.downstream.clustering import Clustering
+from embaudit.corpora.downstream.labelled import Clustering
 from embaudit.corpora.downstream.material import LabelledTexts
 from embaudit.corpora.downstream.task import Items, Vectors
-from embaudit.measures.impact.effects import Cell, clean_and_poisoned
+from embaudit.measures.impact.arms import Cell, clean_and_poisoned
 
 
 class Mean:

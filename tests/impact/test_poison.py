@@ -13,7 +13,7 @@ from tiny import ENGLISH
 
 from embaudit.checkpoint import AskedPrompts, Checkpoint, Encoder, LoadOptions, load_checkpoint
 from embaudit.corpora.downstream.material import pick_judged
-from embaudit.measures.impact.poison import copies_for, order_of, poison, poisoned_half
+from embaudit.measures.impact.arms import copies_for, order_of, poison, poisoned_half
 from embaudit.words.errors import NotMeasurable
 
 WORDS = ENGLISH.split()

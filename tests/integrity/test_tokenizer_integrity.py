@@ -17,9 +17,8 @@ from some_rows import mostly_slow
 
 from embaudit.checkpoint import Checkpoint
 from embaudit.declared.finding import Finding
-from embaudit.measures.integrity.letter_case import letter_findings, read_letters
+from embaudit.measures.integrity.letter_case import accented, letter_findings, read_letters, words
 from embaudit.measures.integrity.rows import read_rows
-from embaudit.measures.integrity.sample_words import accented, words
 from embaudit.measures.integrity.tokens import token_findings
 from embaudit.measures.integrity.vocabulary_fit import fit_findings, related_pairs, vocabulary_fit
 

@@ -9,8 +9,8 @@ from some_rows import mostly_slow
 
 from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.vocabulary.script import script_of
+from embaudit.measures.integrity.integrity import weight_findings
 from embaudit.measures.integrity.rows import LIKELIER, likelihood_of_noise, read_rows, row_findings
-from embaudit.measures.integrity.weights import weight_findings
 
 LAYERS, ROWS = "encoder.layer.", "embeddings.word_embeddings.weight"
 OUTPUT = "encoder.layer.3.output.dense.weight"

@@ -20,8 +20,13 @@ from embaudit.checkpoint.vocabulary.script import script_of
 from embaudit.declared.chart import Chart
 from embaudit.declared.document import Table
 from embaudit.declared.finding import Finding
-from embaudit.measures.languages.declared import declared_languages, is_declared
-from embaudit.measures.languages.figures import (
+from embaudit.measures.languages import SENTENCES, LanguageRow, LanguagesSettings
+from embaudit.measures.languages.findings import findings, section
+from embaudit.measures.languages.sentences import (
+    NAMES,
+    all_sentences,
+    character_grams,
+    chosen,
     found,
     is_told_apart,
     margins,
@@ -31,12 +36,7 @@ from embaudit.measures.languages.figures import (
     share_estimate,
     unknown_share,
 )
-from embaudit.measures.languages.findings import findings
-from embaudit.measures.languages.page import section
-from embaudit.measures.languages.sentences import NAMES, all_sentences, character_grams, chosen
-from embaudit.measures.languages.settings import SENTENCES, LanguagesSettings
-from embaudit.measures.languages.steps import _vectors, grams_found, measure
-from embaudit.measures.languages.tables import LanguageRow
+from embaudit.measures.languages.steps import _vectors, declared_languages, grams_found, is_declared, measure
 from embaudit.measures.run import Run
 from embaudit.pages.svg import svg
 from embaudit.statistics.intervals import score_share

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks.bound import SIGMAS, TOKENS, main, simulate
-from embaudit.measures.length.bound import claimed_bound
+from embaudit.measures.length.heads import claimed_bound
 
 
 def test_the_formula_at_a_known_place() -> None:

@@ -12,8 +12,15 @@ from hypothesis import strategies as st
 
 from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.checkpoint.anatomy import LayerState, anatomy_of, watching
-from embaudit.measures.length.bound import claimed_bound
-from embaudit.measures.length.heads import HeadLength, _Observer, deviations, frobenius, hc_energy, head_lengths
+from embaudit.measures.length.heads import (
+    HeadLength,
+    _Observer,
+    claimed_bound,
+    deviations,
+    frobenius,
+    hc_energy,
+    head_lengths,
+)
 from embaudit.words.errors import NotMeasurable
 
 LENGTHS = (5, 30)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embaudit.measures.length.ranking import outranked
+from embaudit.measures.length.bias import outranked
 
 
 @given(seed=st.integers(0, 50), size=st.integers(4, 12), count=st.integers(1, 6))

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from embaudit.measures.length.cosine import MeanCosine, mean_cosine
-from embaudit.measures.length.curve import BinValue
-from embaudit.measures.length.rises import Rise, rises
+from embaudit.measures.length.curve import BinValue, Rise, rises
 
 
 def value(condition: str, low: int, mean: float | None) -> BinValue:

@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 from measure_alone import run_of
 from tiny import tiny_bert
 
-from embaudit.measures.meaning.findings import findings
-from embaudit.measures.meaning.settings import MeaningSettings
-from embaudit.measures.meaning.steps import meaning_of_sentences
+from embaudit.measures.meaning import MeaningSettings
 from embaudit.measures.meaning.triples import CONTRASTS, REWORDINGS, SENTENCE, sentences, told, words_nearer
+from embaudit.measures.meaning.work import findings, meaning_of_sentences
 from embaudit.steps.staging.stage import read_rows
 
 SIMILARITIES = st.lists(st.tuples(st.floats(-1, 1), st.floats(-1, 1)), min_size=1, max_size=60)

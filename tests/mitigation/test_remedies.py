@@ -10,9 +10,8 @@ import torch
 from tiny import ENGLISH
 
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
-from embaudit.measures.mitigation.losses import insert_all, insert_with, losses
-from embaudit.measures.mitigation.remedies import SPACES, encode_with, fitted
-from embaudit.measures.mitigation.settings import REMEDIES, Remedy
+from embaudit.measures.mitigation import REMEDIES, Remedy
+from embaudit.measures.mitigation.remedies import SPACES, encode_with, fitted, insert_all, insert_with, losses
 from embaudit.measures.sticky.points import every_against_every
 from embaudit.measures.sticky.steps.severe import treatable
 from embaudit.remedies.mitigation.rows import HOWS

@@ -13,8 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embaudit.checkpoint import Encoder
-from embaudit.measures.occurrence.counts import count_corpus, dense_texts
-from embaudit.measures.occurrence.removal import ALL, Removal, measure_removals, plan_removals, take_out
+from embaudit.measures.occurrence.occurrence import (
+    ALL,
+    Removal,
+    count_corpus,
+    dense_texts,
+    measure_removals,
+    plan_removals,
+    take_out,
+)
 from embaudit.statistics.intervals import exact_share, mean_with_interval
 
 VOCABULARY = 12

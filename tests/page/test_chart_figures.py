@@ -12,8 +12,8 @@ import pytest
 
 from embaudit.declared.chart import Chart, Mark, Place
 from embaudit.measures import MEASURES
-from embaudit.measures.placement.page import WORDS
-from embaudit.measures.position.settings import DEPTHS
+from embaudit.measures.placement.work import WORDS
+from embaudit.measures.position import DEPTHS
 from embaudit.measures.sticky.charts import group_chart
 from embaudit.pages.audit import audit_page
 

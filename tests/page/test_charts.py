@@ -16,9 +16,9 @@ from plausible import plausible_rows
 
 from embaudit.declared.chart import Axis, Chart, Layer, Mark, Panel, interval
 from embaudit.declared.document import Page, Section, figures
-from embaudit.measures.layers.page import curve_chart
-from embaudit.measures.length.charts import cosine_chart
-from embaudit.measures.socm.charts import CELLS, density_chart
+from embaudit.measures.layers.findings import curve_chart
+from embaudit.measures.length.page import cosine_chart
+from embaudit.measures.socm.page import CELLS, density_chart
 from embaudit.measures.sticky.charts import shift_chart
 from embaudit.pages.audit import audit_page
 from embaudit.pages.html import render

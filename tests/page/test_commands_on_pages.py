@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from embaudit.pages.commands import pieces
+from embaudit.pages.html import pieces
 
 
 @pytest.mark.parametrize(

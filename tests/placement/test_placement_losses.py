@@ -11,9 +11,9 @@ from plausible_tasks import placement_rows
 from tiny import ENGLISH, tiny_bert
 
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
-from embaudit.measures.placement.findings import findings
+from embaudit.measures.placement import PlacementSettings
 from embaudit.measures.placement.losses import placement_losses
-from embaudit.measures.placement.settings import PlacementSettings
+from embaudit.measures.placement.work import findings
 from embaudit.measures.sticky.points import every_against_every
 
 WORDS = ENGLISH.split()

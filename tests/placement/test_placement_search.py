@@ -11,8 +11,15 @@ from tiny import ENGLISH
 
 from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.checkpoint.weighted import weighted_vectors
-from embaudit.measures.placement.places import fixed_places, random_places, rotation_places, text_of
-from embaudit.measures.placement.search import Goal, TextSearch, goal
+from embaudit.measures.placement.places import (
+    Goal,
+    TextSearch,
+    fixed_places,
+    goal,
+    random_places,
+    rotation_places,
+    text_of,
+)
 from embaudit.measures.sticky.insertion import OPERATORS, SentenceDraw, make_draw
 
 WORDS = ENGLISH.split()

@@ -18,10 +18,10 @@ from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.measures.collection import collection_of as staged_collection
 from embaudit.measures.collection import read_collection
 from embaudit.measures.pieces import start_of
+from embaudit.measures.position import DEPTHS, PositionSettings
 from embaudit.measures.position import findings as found_by
 from embaudit.measures.position.depths import Duel, Gains, draw_duels, is_lost
-from embaudit.measures.position.page import section
-from embaudit.measures.position.settings import DEPTHS, PositionSettings
+from embaudit.measures.position.findings import section
 from embaudit.measures.quality.material import Collection
 from embaudit.words.estimate import Estimate
 

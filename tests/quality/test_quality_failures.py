@@ -13,10 +13,10 @@ from tiny import tiny_bert
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
 from embaudit.declared.finding import Finding
 from embaudit.measures.quality import quality as quality_module
+from embaudit.measures.quality.alternatives import other_prompts, other_special_tokens
 from embaudit.measures.quality.material import Material, sample_material
 from embaudit.measures.quality.passes import MultiPoolingEncoder
 from embaudit.measures.quality.quality import quality_findings
-from embaudit.measures.quality.reencoded import other_prompts, other_special_tokens
 
 
 @pytest.fixture(autouse=True, scope="module")

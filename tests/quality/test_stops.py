@@ -15,8 +15,7 @@ import transformers
 from tiny import tiny_bert
 
 from embaudit.checkpoint import Checkpoint, LoadOptions, load_checkpoint
-from embaudit.measures.quality.passes import POOLINGS, MultiPoolingEncoder
-from embaudit.measures.quality.stops import last_and_stops
+from embaudit.measures.quality.passes import POOLINGS, MultiPoolingEncoder, last_and_stops
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "anatomy"))
 from tiny_families import LAYERS, ROWS, TINY, D, N, build, tiny_model

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 from sklearn.metrics import v_measure_score
 
-from embaudit.corpora.downstream.clustering import Clustering, v_measures
+from embaudit.corpora.downstream.labelled import Clustering, v_measures
 from embaudit.corpora.downstream.material import LabelledTexts
 
 TEXTS, LABELS = tuple(f"text {i}" for i in range(60)), tuple("abc"[i % 3] for i in range(60))

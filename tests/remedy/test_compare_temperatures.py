@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binom
 from toy import documents, encode
 
-from embaudit.corpora.downstream.classification import Classification
+from embaudit.corpora.downstream.labelled import Classification
 from embaudit.corpora.downstream.material import Judgements, LabelledTexts
 from embaudit.corpora.downstream.retrieval import Retrieval
 from embaudit.measures.tempscale.compare import ArmScore, Choice, bins_of, compare

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embaudit.corpora.downstream.classification import Classification
+from embaudit.corpora.downstream.labelled import Classification
 from embaudit.corpora.downstream.material import GradedPairs, Judgements, LabelledTexts
 from embaudit.corpora.downstream.retrieval import Retrieval
 from embaudit.corpora.downstream.similarity import Similarity

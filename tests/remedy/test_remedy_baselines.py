@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from embaudit.measures.tempscale.baselines import average_pieces, fitted_baselines, pieces_of
+from embaudit.measures.tempscale.compare import average_pieces, fitted_baselines, pieces_of
 from embaudit.remedies.mitigation.space import Centring, Whitening
 from embaudit.words.errors import NotMeasurable
 

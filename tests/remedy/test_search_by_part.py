@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embaudit.corpora.downstream.classification import Classification
+from embaudit.corpora.downstream.labelled import Classification
 from embaudit.corpora.downstream.material import LabelledTexts
 from embaudit.measures.tempscale.compare import compare
 from embaudit.measures.tempscale.search import MAX_SWEEPS, Found, Taus, descend, report

@@ -19,7 +19,7 @@ from click.testing import CliRunner, Result
 from real_tokenizers import packaged_checkpoint
 from tiny import ENGLISH
 
-from embaudit.checkpoint.tokenizer_alone import load_tokenizer_alone
+from embaudit.checkpoint.weightless import load_tokenizer_alone
 from embaudit.cli.main import cli
 from embaudit.remedies.screening.count import encoder_of_tokens
 from embaudit.remedies.screening.tokens import SevereToken, TokenList

@@ -12,7 +12,7 @@ import pytest
 from hostile import code
 
 from embaudit.checkpoint import LoadOptions, load_checkpoint
-from embaudit.checkpoint.backbone import named_backbone
+from embaudit.checkpoint.card import named_backbone
 from embaudit.words.errors import CheckpointError, EmbauditError
 
 OWN_CODE = "own_code.py"

@@ -15,7 +15,7 @@ from rich.console import Console
 from small_audits import AskedAgain, Audited
 
 import embaudit as library
-from embaudit.api.notebook import NotebookDisplay, shown_to_caller
+from embaudit.api.audit import NotebookDisplay, shown_to_caller
 from embaudit.cli.display import TerminalDisplay
 from embaudit.measures import MEASURES
 from embaudit.steps.progress import measuring, show, shown_on

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from embaudit.measures.socm.clouds import token_cloud
-from embaudit.measures.socm.plane import shared_plane
+from embaudit.measures.socm.clouds import shared_plane, token_cloud
 
 
 def texts(seed: int = 0, d: int = 6) -> tuple[np.ndarray, np.ndarray]:

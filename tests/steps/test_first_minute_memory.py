@@ -8,8 +8,8 @@ import pytest
 import torch
 from tiny import tiny_bert
 
-from embaudit.measures.integrity.steps import checkpoint_integrity
-from embaudit.measures.quality.steps import checkpoint_quality
+from embaudit.measures.integrity.work import checkpoint_integrity
+from embaudit.measures.quality.work import checkpoint_quality
 from embaudit.steps.results import CheckpointSpec, checkpoint_of
 from embaudit.words.errors import NotMeasurable
 

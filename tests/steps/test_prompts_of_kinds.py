@@ -18,7 +18,7 @@ from embaudit.measures.socm.clouds import token_cloud
 from embaudit.measures.socm.pairs import given_pairs
 from embaudit.measures.socm.steps.listed import socm_listed
 from embaudit.measures.task_material import MATERIAL_SCHEMA
-from embaudit.measures.tempscale.settings import TempscaleSettings
+from embaudit.measures.tempscale import TempscaleSettings
 from embaudit.measures.tempscale.steps.temperatures import tempscale_vectors
 from embaudit.questions.audit import AuditRequest
 from embaudit.steps.corpora import stage_corpus

@@ -14,7 +14,7 @@ from embaudit.corpora import load_corpus
 from embaudit.corpora.draw import Draw
 from embaudit.measures.socm.clouds import token_cloud
 from embaudit.measures.socm.pairs import given_pairs
-from embaudit.measures.socm.steps.cut import socm_cut
+from embaudit.measures.socm.steps.summary import socm_cut
 from embaudit.questions.audit import AuditRequest
 from embaudit.steps.corpora import stage_corpus
 from embaudit.steps.staging.stage import read_rows

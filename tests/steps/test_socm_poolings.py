@@ -12,7 +12,7 @@ from embaudit.checkpoint import Encoder, load_checkpoint
 from embaudit.corpora import load_corpus
 from embaudit.corpora.draw import Draw
 from embaudit.measures.socm.poolings import POOLINGS, pooled
-from embaudit.measures.socm.steps.poolings import socm_poolings
+from embaudit.measures.socm.steps.samples import socm_poolings
 from embaudit.measures.socm.steps.texts import socm_pairs
 from embaudit.questions.audit import AuditRequest
 from embaudit.steps.corpora import drawn_texts, stage_corpus

@@ -11,7 +11,7 @@ from tiny import ENGLISH, tiny_bert
 from embaudit.corpora import load_corpus
 from embaudit.corpora.downstream.material import GradedPairs, Judgements
 from embaudit.corpora.judged import load_judged
-from embaudit.measures.impact.settings import ImpactSettings
+from embaudit.measures.impact import ImpactSettings
 from embaudit.measures.task_material import read_material, task_material
 from embaudit.questions.audit import AuditRequest
 from embaudit.steps.corpora import stage_corpus

@@ -19,8 +19,7 @@ from embaudit.measures import MEASURES
 from embaudit.measures.impact.steps.scores import PoisonedSide
 from embaudit.measures.layers.steps import layer_statistics
 from embaudit.measures.length.tables import LengthRiseRow
-from embaudit.measures.sticky.steps.files import Sample
-from embaudit.measures.sticky.steps.shards import TokenShard
+from embaudit.measures.sticky.steps.files import Sample, TokenShard
 from embaudit.pages.general import _mixed
 from embaudit.steps import step as steps
 from embaudit.steps.results import CheckpointSpec, Staged, StagedCorpus, versions_of

@@ -18,11 +18,18 @@ from embaudit.measures.sticky.effects import (
     measure_effects,
     near_u_before,
 )
+from embaudit.measures.sticky.plan import SearchFound
 from embaudit.measures.sticky.points import Points
 from embaudit.measures.sticky.scores import PROTOCOLS
-from embaudit.measures.sticky.tally import SearchFound
-from embaudit.measures.sticky.thresholds import Threshold, adaptive_threshold, validation_value
-from embaudit.measures.sticky.verdicts import TokenEffects, common_thresholds, summary_rows, validation_rows
+from embaudit.measures.sticky.verdicts import (
+    Threshold,
+    TokenEffects,
+    adaptive_threshold,
+    common_thresholds,
+    summary_rows,
+    validation_rows,
+    validation_value,
+)
 from embaudit.statistics.intervals import resample_clusters
 
 U = 0.3

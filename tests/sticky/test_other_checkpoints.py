@@ -22,6 +22,7 @@ from tiny import tiny_bert
 
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
 from embaudit.checkpoint.vocabulary.entries import read_vocabulary
+from embaudit.measures.sticky import StickySettings
 from embaudit.measures.sticky.baseline import sum_entries
 from embaudit.measures.sticky.effects import measure_effects
 from embaudit.measures.sticky.insertion import make_draw
@@ -36,8 +37,7 @@ from embaudit.measures.sticky.plan import (
 )
 from embaudit.measures.sticky.points import Points, every_against_every
 from embaudit.measures.sticky.scores import PROTOCOLS, score
-from embaudit.measures.sticky.settings import StickySettings
-from embaudit.measures.sticky.thresholds import Threshold, adaptive_threshold, validation_value
+from embaudit.measures.sticky.verdicts import Threshold, adaptive_threshold, validation_value
 from embaudit.words.errors import MeasureError
 
 pytestmark = pytest.mark.usefixtures("one_thread")

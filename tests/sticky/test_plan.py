@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embaudit.measures.profile import load_profile, profile_names
+from embaudit.measures.sticky import StickySettings
 from embaudit.measures.sticky.plan import (
     EXHAUSTIVE_PILOT,
     GOING_ON,
@@ -23,7 +24,6 @@ from embaudit.measures.sticky.plan import (
 )
 from embaudit.measures.sticky.scores import Scores
 from embaudit.measures.sticky.search import MIN_PILOT
-from embaudit.measures.sticky.settings import StickySettings
 from embaudit.words.errors import MeasureError
 
 

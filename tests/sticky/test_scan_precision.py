@@ -15,14 +15,14 @@ from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoin
 from embaudit.checkpoint.precision import ProductSeconds
 from embaudit.corpora import load_corpus
 from embaudit.measures.run import Run
+from embaudit.measures.sticky import StickySettings
 from embaudit.measures.sticky.moments import insert_tokens
 from embaudit.measures.sticky.points import every_against_every
 from embaudit.measures.sticky.scores import score
-from embaudit.measures.sticky.settings import StickySettings
-from embaudit.measures.sticky.steps import precision
-from embaudit.measures.sticky.steps.precision import ScanPrecision, scan_precision
+from embaudit.measures.sticky.steps import candidates
+from embaudit.measures.sticky.steps.candidates import ScanPrecision, scan_precision
 from embaudit.questions.audit import AuditRequest
-from embaudit_flows.engine import PrefectTasks
+from embaudit_flows.measure import PrefectTasks
 from embaudit_flows.plan import AuditPlan, plan_audit
 
 # Of all-MiniLM-L6-v2.
@@ -49,7 +49,7 @@ def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def timings(monkeypatch: pytest.MonkeyPatch) -> Timings:
     made_up = Timings()
-    monkeypatch.setattr(precision, "product_seconds", made_up)
+    monkeypatch.setattr(candidates, "product_seconds", made_up)
     return made_up
 
 
@@ -89,7 +89,7 @@ def test_a_measurement_near_the_limit_is_made_once_and_stays(
     assert scan_precision(run(folder)) == scan_precision(run(tiny_bert(folder.parent / "other", seed=1))) == first
     assert len(timings.made) == 1
     # Another machine on the same staging measures for itself.
-    monkeypatch.setattr(precision, "machine", lambda device: {"processor": "another"})
+    monkeypatch.setattr(candidates, "machine", lambda device: {"processor": "another"})
     assert scan_precision(run(folder)).dtype == "float32"
     assert len(timings.made) == 2
 

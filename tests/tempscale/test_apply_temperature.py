@@ -21,9 +21,8 @@ from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoin
 from embaudit.checkpoint.tensors import stored_tensors
 from embaudit.cli.main import cli
 from embaudit.remedies.temperature import Temperatures, temperature
-from embaudit.remedies.temperature.apply import ApplyResult
+from embaudit.remedies.temperature.apply import ApplyResult, Place, find_places
 from embaudit.remedies.temperature.apply import apply_temperature as write
-from embaudit.remedies.temperature.places import Place, find_places
 from embaudit.words.errors import CheckpointError, EmbauditError, MeasureError, NotMeasurable, StorageError, UsageError
 
 SUPPORTED = [name for name in TINY if name != "gemma2"]

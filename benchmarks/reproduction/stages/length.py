@@ -14,10 +14,10 @@ from benchmarks.bound import simulate
 from benchmarks.reproduction import published
 from benchmarks.reproduction.bench import SEED, Bench, rows_of
 from benchmarks.reproduction.compared import Comparison, compared
+from embaudit.measures.length import LengthSettings
 from embaudit.measures.length.curve import CONTROLS, control_curves, limits_of
-from embaudit.measures.length.settings import LengthSettings
 from embaudit.measures.length.spans import LengthBin
-from embaudit.measures.length.steps.curve import length_curve, length_sigma
+from embaudit.measures.length.steps import length_curve, length_sigma
 from embaudit.steps.corpora import drawn_texts
 from embaudit.system.files import replace_atomically
 

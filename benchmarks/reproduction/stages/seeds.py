@@ -15,12 +15,10 @@ from benchmarks.reproduction import published
 from benchmarks.reproduction.bench import Bench, rows_of
 from benchmarks.reproduction.compared import Comparison
 from benchmarks.reproduction.stages.sticky import run_protocol
-from embaudit.measures.sticky import reference
+from embaudit.measures.sticky import StickySettings, reference
 from embaudit.measures.sticky.inspect import decoded
-from embaudit.measures.sticky.settings import StickySettings
-from embaudit.measures.sticky.steps.files import read_pairs
+from embaudit.measures.sticky.steps.files import TokenShard, read_pairs, token_shards
 from embaudit.measures.sticky.steps.reference import SCORED_TOKENS_PER_SHARD
-from embaudit.measures.sticky.steps.shards import TokenShard, token_shards
 from embaudit.statistics.intervals import spearman
 from embaudit.steps.progress import tracked
 from embaudit.steps.results import CheckpointSpec, Staged, encoder_of

@@ -12,8 +12,8 @@ from benchmarks.reproduction import published
 from benchmarks.reproduction.bench import Bench, rows_of
 from benchmarks.reproduction.compared import Comparison, compared
 from benchmarks.search import LIST
+from embaudit.measures.sticky import StickySettings
 from embaudit.measures.sticky.plan import choose_controls
-from embaudit.measures.sticky.settings import StickySettings
 from embaudit.measures.sticky.steps.evidence import shifts
 from embaudit.measures.sticky.steps.files import Sample
 from embaudit.measures.sticky.steps.sentences import choose_sentences

@@ -18,17 +18,16 @@ from benchmarks.reproduction import published
 from benchmarks.reproduction.bench import Bench, only, rows_of
 from benchmarks.reproduction.compared import Comparison, compared
 from embaudit.measures.run import Run
-from embaudit.measures.sticky.settings import StickySettings
-from embaudit.measures.sticky.steps.files import read_pairs
+from embaudit.measures.sticky import StickySettings
+from embaudit.measures.sticky.steps.files import read_pairs, token_shards
 from embaudit.measures.sticky.steps.reference import (
     VALIDATED_TOKENS_PER_SHARD,
     measure_reference,
     reference_shard,
 )
 from embaudit.measures.sticky.steps.sentences import given_pairs
-from embaudit.measures.sticky.steps.shards import token_shards
 from embaudit.measures.sticky.steps.vocabulary import read_tokens, token_similarity
-from embaudit.measures.sticky.thresholds import adaptive_threshold
+from embaudit.measures.sticky.verdicts import adaptive_threshold
 from embaudit.statistics.intervals import spearman
 from embaudit.steps.results import Staged
 from embaudit.steps.staging.stage import read_rows

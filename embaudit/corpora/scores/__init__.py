@@ -1,6 +1,6 @@
 """Downstream scores: read from other tools' files and correlated with audit measures.
 
-``read`` opens files and folders, ``rows`` and ``mteb`` parse the formats, ``correlation`` computes Spearman's rho.
+``read`` opens files and folders, ``formats`` parses them, ``correlation`` computes Spearman's rho.
 """
 
 from embaudit.corpora.scores.correlation import (
@@ -11,8 +11,8 @@ from embaudit.corpora.scores.correlation import (
     correlate,
     spearman,
 )
+from embaudit.corpora.scores.formats import Score, SkippedSource
 from embaudit.corpora.scores.read import ReadScores, read_scores
-from embaudit.corpora.scores.shapes import Score, SkippedSource
 
 __all__ = [
     "Correlation",

@@ -7,9 +7,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from embaudit.corpora.scores.mteb import EXPERIMENTS, MODEL_META, is_mteb_result, mteb_scores
-from embaudit.corpora.scores.rows import SEPARATORS, json_line_scores, json_scores, separated_scores
-from embaudit.corpora.scores.shapes import NOTHING_IMPORTED, Score, SkippedSource
+from embaudit.corpora.scores.formats import (
+    EXPERIMENTS,
+    MODEL_META,
+    NOTHING_IMPORTED,
+    SEPARATORS,
+    Score,
+    SkippedSource,
+    is_mteb_result,
+    json_line_scores,
+    json_scores,
+    mteb_scores,
+    separated_scores,
+)
 from embaudit.system.small_files import parsed, small_bytes
 from embaudit.words.errors import UsageError
 

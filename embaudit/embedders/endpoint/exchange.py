@@ -3,6 +3,8 @@
 httpx's own time-outs are for each read, and it decodes whatever it is sent, so both limits are kept here: on bytes and
 seconds beneath it, where nothing passes uncounted (headers, interim answers without end), and on what compressed bytes
 become above it.
+
+It keeps to a number of requests a minute, whichever thread sends them.
 """
 
 from __future__ import annotations
@@ -10,13 +12,44 @@ from __future__ import annotations
 import threading
 import time
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
 import httpcore
 import httpx
 
 from embaudit.embedders.endpoint.answers import AROUND_BYTES, Answer, Endless
+
+MINUTE = 60.0
+
+
+class Pace:
+    """Says when the next request may be sent: evenly spread, so that no window of a minute has more.
+
+    Args:
+        per_minute: None for as many as are sent.
+    """
+
+    def __init__(
+        self,
+        per_minute: int | None,
+        now: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._apart = MINUTE / per_minute if per_minute else 0.0
+        self._now, self._sleep = now, sleep
+        self._next = 0.0
+        self._lock = threading.Lock()
+
+    def wait(self) -> None:
+        """Return when the caller's turn has come."""
+        if not self._apart:
+            return
+        with self._lock:
+            turn = max(self._next, self._now())
+            self._next = turn + self._apart
+        self._sleep(max(0.0, turn - self._now()))
+
 
 # Headers and interim answers, and what encryption and chunks add.
 OVERHEAD_BYTES = 1 << 20

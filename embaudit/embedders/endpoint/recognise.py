@@ -10,8 +10,16 @@ from urllib.parse import parse_qs, urlsplit, urlunsplit
 
 from embaudit.checkpoint.prompts import NO_PROMPTS, Prompts
 from embaudit.embedders.endpoint.client import MOST_TEXTS, Endpoint, EndpointError
-from embaudit.embedders.endpoint.dialects import OLLAMA, OPENAI, OPENAI_WITHOUT_PREFIX, TEI, Dialect
-from embaudit.embedders.endpoint.hosted import AZURE, DIALECTS, hosted_at
+from embaudit.embedders.endpoint.dialects import (
+    AZURE,
+    DIALECTS,
+    OLLAMA,
+    OPENAI,
+    OPENAI_WITHOUT_PREFIX,
+    TEI,
+    Dialect,
+    hosted_at,
+)
 from embaudit.words.errors import UsageError
 from embaudit.words.masking import without_credentials
 

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from embaudit.corpora.downstream.retrieval import ranked
-from embaudit.measures.chunks import MEASURE_VERSION
-from embaudit.measures.chunks.settings import ChunksSettings
-from embaudit.measures.chunks.tables import ChunkChoiceRow, ChunkLengthRow, ChunkRow
+from embaudit.measures.chunks import MEASURE_VERSION, ChunkChoiceRow, ChunkLengthRow, ChunkRow, ChunksSettings
 from embaudit.measures.collection import Searched, collection_of, read_collection
 from embaudit.measures.pieces import is_written, pieces_of
 from embaudit.measures.run import Run
@@ -21,8 +19,7 @@ from embaudit.words.errors import NotMeasurable
 
 if TYPE_CHECKING:
     from embaudit.checkpoint import Encoder
-    from embaudit.measures.chunks.documents import Searchable
-    from embaudit.measures.chunks.ways import Key, Ways
+    from embaudit.measures.chunks.documents import Key, Searchable, Ways
 
 SEED = 0
 # Fewer queries say nothing about a part of them.
@@ -97,7 +94,7 @@ def _searched(
     encoder: Encoder, searched: Searched, material: Searchable, sizes: Sequence[int]
 ) -> tuple[Ways, dict[Key, dict[str, Any]], dict[Key, np.ndarray]]:
     """nDCG@10 by way; how many pieces there are; and BM25's nDCG@10."""
-    from embaudit.measures.chunks.ways import WHOLE, Ways, best_of_pieces, mean_of_pieces, mean_scores
+    from embaudit.measures.chunks.documents import WHOLE, Ways, best_of_pieces, mean_of_pieces, mean_scores
     from embaudit.measures.quality.baselines import BM25, collection_overlap
 
     documents = material.collection.documents

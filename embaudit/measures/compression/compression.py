@@ -1,4 +1,19 @@
-"""A collection searched with smaller vectors: what is still found, and whether first dimensions hold more than others.
+"""A collection searched with smaller vectors: their codes, what is still found, and whether first dimensions hold more.
+
+q is a query, x a document, both (d,) float32; only documents are stored, so only they are coded. The query stays as it
+is, except for Hamming distances.
+
+    int8              c_i = ⌊(x_i − l_i)/s_i⌋ with s_i = (h_i − l_i)/255, l_i the least and h_i the greatest x_i of all
+                      documents; read back as l_i + s_i (c_i + ½), and compared with q by the declared similarity
+    binary            b_i = 1 if x_i > 0, otherwise 0; similarity −Σ_i |b_i(q) − b_i(x)|, of bits of both (Hamming)
+    binary, rescored  of the 40 most similar by Hamming, the order of Σ_i q_i (2 b_i(x) − 1)
+    a cut to D        x_i for i ∈ D, scaled to the length of x; of the query, too
+
+Codes are those of sentence-transformers' ``quantize_embeddings`` with the documents as calibration (its
+``semantic_search_usearch`` reads codes back at the lower edge of each step: the half step more moves all documents
+alike), and rescoring is that of ``semantic_search_faiss`` with ``rescore_multiplier`` 4 and of the blog
+"Binary and Scalar Embedding Quantization" (huggingface.co/blog/embedding-quantization, 2024), without its second
+rescoring by int8. Cuts are those of Matryoshka representation learning (Kusupati et al. 2022, arXiv 2205.13147).
 
 R(q) are the ten documents that float32 finds for query q, R_w(q) those that way w finds.
 
@@ -13,7 +28,7 @@ together, and every way loses more.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import get_args
 
@@ -22,10 +37,63 @@ import numpy as np
 from embaudit.corpora.downstream.retrieval import CUT as NEAREST
 from embaudit.corpora.downstream.retrieval import overlaps
 from embaudit.measures.collection import RESAMPLES, Searched
-from embaudit.measures.compression.codes import cut, hamming, read_back, rescored
-from embaudit.measures.compression.tables import Way
+from embaudit.measures.compression import Way
 from embaudit.statistics.intervals import mean_interval
 from embaudit.words.estimate import Estimate
+
+STEPS = 255
+# 10 results times sentence-transformers' ``rescore_multiplier`` of its examples, 4.
+CANDIDATES = 40
+# Ties of Hamming distances are broken at random, not by place: relevant documents often come first in a file.
+TIE = 0.5
+
+
+def read_back(documents: np.ndarray) -> np.ndarray:
+    """(n, d) float64 documents after a round trip through int8, with a scale for each dimension."""
+    low, high = (end(axis=0).astype(np.float64) for end in (documents.min, documents.max))
+    step = (high - low) / STEPS
+    # A dimension with one value keeps it.
+    whole = np.where(step == 0, 1.0, step)
+    codes = np.clip(np.floor((documents - low) / whole), 0, STEPS)
+    return np.asarray(low + step * (codes + 0.5))
+
+
+def bits(vectors: np.ndarray) -> np.ndarray:
+    """(n, d) float32 of 0 and 1: whether a coordinate is above 0."""
+    return (vectors > 0).astype(np.float32)
+
+
+def hamming(queries: np.ndarray, documents: np.ndarray, seed: int) -> np.ndarray:
+    """(q, n) float64 similarities: minus the number of bits that differ, with ties in random order."""
+    asked, known = bits(queries), bits(documents)
+    # |a − b| = a + b − 2ab for bits; exact in float32 up to 2²⁴ dimensions.
+    apart = asked.sum(axis=1)[:, None] + known.sum(axis=1)[None, :] - 2 * asked @ known.T
+    order = np.random.default_rng([seed, *apart.shape]).random(apart.shape)
+    return np.asarray(-apart.astype(np.float64) - TIE * order)
+
+
+def rescored(
+    similarities: np.ndarray, queries: np.ndarray, documents: np.ndarray, candidates: int = CANDIDATES
+) -> np.ndarray:
+    """(q, n) float64: of each query's best candidates the product with the documents' signs; −∞ of all others."""
+    signed = queries.astype(np.float64) @ (2 * bits(documents) - 1).T
+    best = np.argsort(-similarities, axis=1, kind="stable")[:, :candidates]
+    found = np.full(similarities.shape, -np.inf)
+    np.put_along_axis(found, best, np.take_along_axis(signed, best, axis=1), axis=1)
+    return found
+
+
+def cut(vectors: np.ndarray, dimensions: Sequence[int] | np.ndarray) -> np.ndarray:
+    """(n, k) float64 coordinates in some dimensions, scaled to the length that each vector had in all of them.
+
+    So unit vectors stay unit vectors, and a dot product of others still counts their lengths. A vector that is 0 in
+    these dimensions stays 0, which has a cosine of 0 with everything.
+    """
+    kept = vectors[:, dimensions].astype(np.float64)
+    lengths = np.linalg.norm(kept, axis=1)
+    whole = np.linalg.norm(vectors.astype(np.float64), axis=1)
+    return np.asarray(kept * (whole / np.where(lengths == 0, 1.0, lengths))[:, None])
+
 
 SEED = 0
 DRAWS = 10

@@ -1,23 +1,46 @@
-"""Compression as a step: one row for each way to store vectors."""
+"""Compression as a step: one row for each way to store vectors, and whether a cut is declared (Matryoshka)."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from embaudit.checkpoint.files import read_object
 from embaudit.corpora.downstream.retrieval import ranked
 from embaudit.measures.collection import Searched, collection_of, read_collection
-from embaudit.measures.compression import MEASURE_VERSION
+from embaudit.measures.compression import MEASURE_VERSION, CompressionRow, CompressionSettings
 from embaudit.measures.compression.compression import MIN_DOCUMENTS, Compressed, estimate, search_compressed
-from embaudit.measures.compression.declared import declared_cut
-from embaudit.measures.compression.settings import CompressionSettings
-from embaudit.measures.compression.tables import CompressionRow
 from embaudit.measures.run import Run
 from embaudit.steps.results import CheckpointSpec, Staged, checkpoint_of
 from embaudit.steps.step import Outputs, step
+from embaudit.system.small_files import card_text
 from embaudit.words.errors import NotMeasurable
 from embaudit.words.estimate import Estimate
+
+# Keys of config.json that servers read (vLLM).
+KEYS = ("matryoshka_dimensions", "is_matryoshka")
+WORD = "matryoshka"
+
+
+def declared_cut(folder: Path, truncate_dim: int | None) -> str | None:
+    """Where it says so, in words; None if it does not.
+
+    Args:
+        truncate_dim: how many dimensions it serves by its own settings.
+    """
+    if truncate_dim is not None:
+        return f"truncate_dim is {truncate_dim} in config_sentence_transformers.json"
+    config = folder / "config.json"
+    content = read_object(config) if config.is_file() else {}
+    for key in KEYS:
+        if content.get(key):
+            return f"{key} in config.json"
+    card = folder / "README.md"
+    if card.is_file() and WORD in card_text(card).lower():
+        return "its model card mentions Matryoshka"
+    return None
 
 
 @step("compression", version=MEASURE_VERSION, tables=(CompressionRow,), name="compression")

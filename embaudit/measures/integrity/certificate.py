@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.files import is_pickle, weight_files
-from embaudit.checkpoint.mapped import was_read
 from embaudit.checkpoint.model import UNUSED_WEIGHTS
+from embaudit.checkpoint.streamed import was_read
 from embaudit.checkpoint.tensors import stored_tensors
-from embaudit.measures.integrity.tables import Status
+from embaudit.measures.integrity import Status
 
 if TYPE_CHECKING:
     import torch

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from embaudit.checkpoint import Checkpoint
 from embaudit.declared.finding import Finding
 from embaudit.declared.rule import Rule
+from embaudit.measures.integrity import Status
 from embaudit.measures.integrity.certificate import TensorRecord, trace
-from embaudit.measures.integrity.tables import Status
 from embaudit.words.sentences import first_of
 
 # What is left over of a file when the encoder alone is loaded: heads, decoders, masks and tables that are computed.

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from embaudit.checkpoint import Checkpoint
-from embaudit.checkpoint.mapped import was_read
+from embaudit.checkpoint.streamed import was_read
 from embaudit.declared.finding import Finding
 from embaudit.declared.rule import Rule, number, percent
 from embaudit.measures.integrity.blocks import Block

@@ -2,13 +2,55 @@
 
 from __future__ import annotations
 
+import csv
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 
 from embaudit.checkpoint import Checkpoint
 from embaudit.declared.finding import Finding
 from embaudit.declared.rule import Rule, number, percent
 from embaudit.measures.integrity.rows import ordinary_ids
-from embaudit.measures.integrity.sample_words import ids_alone, word_forms
+
+ACCENTED = str.maketrans("aeioun", "áéíöüñ")
+
+
+@cache
+def words() -> tuple[str, ...]:
+    """Distinct words in small letters of the embedded pairs of sentences, three ASCII letters or more, in order."""
+    source = files("embaudit.corpora.sample") / "sts.csv"
+    texts = [text for row in csv.reader(source.read_text("utf-8").splitlines()) for text in row[:2]]
+    return tuple(dict.fromkeys(word for text in texts for word in re.findall(r"\b[a-z]{3,}\b", text)))
+
+
+def accented(word: str) -> str:
+    """The word with an accent on its first vowel or n that has one; unchanged if there is none."""
+    for place, letter in enumerate(word):
+        if letter.translate(ACCENTED) != letter:
+            return word[:place] + letter.translate(ACCENTED) + word[place + 1 :]
+    return word
+
+
+def word_forms() -> dict[str, tuple[str, ...]]:
+    """The words in small letters, capitalised (River), in capitals (RIVER) and with an accent."""
+    plain = words()
+    return {
+        "small": plain,
+        "capital": tuple(word.capitalize() for word in plain),
+        "upper": tuple(word.upper() for word in plain),
+        "accented": tuple(accented(word) for word in plain),
+    }
+
+
+def ids_alone(checkpoint: Checkpoint, texts: Sequence[str]) -> list[tuple[int, ...]]:
+    """The ids of each text by the loaded tokenizer, without special tokens."""
+    encoded = checkpoint.tokenizer(
+        list(texts), add_special_tokens=False, truncation=False, padding=False, verbose=False
+    )
+    return [tuple(ids) for ids in encoded["input_ids"]]
+
 
 # Shares of words. A vocabulary for other languages may lack English words, so unknown words in small letters are only a
 # problem for one that has many.

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import TYPE_CHECKING
 
-from embaudit.checkpoint.mapped import was_read
+from embaudit.checkpoint.streamed import was_read
 
 if TYPE_CHECKING:
     import torch

@@ -13,8 +13,7 @@ from embaudit.checkpoint.tokenizer import TOKENIZER_CONFIG
 from embaudit.checkpoint.vocabulary.entries import ids_without_row, special_ids
 from embaudit.declared.finding import Finding, Level
 from embaudit.declared.rule import Rule, percent
-from embaudit.measures.integrity.letter_case import UNKNOWN_WORDS
-from embaudit.measures.integrity.sample_words import ids_alone, words
+from embaudit.measures.integrity.letter_case import UNKNOWN_WORDS, ids_alone, words
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

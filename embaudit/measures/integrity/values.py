@@ -10,8 +10,8 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from embaudit.checkpoint import Checkpoint
-from embaudit.checkpoint.mapped import was_read
 from embaudit.checkpoint.model import UNUSED_WEIGHTS
+from embaudit.checkpoint.streamed import was_read
 from embaudit.declared.finding import Finding
 from embaudit.declared.rule import Rule, number, percent
 from embaudit.measures.integrity.lattice import EVIDENCE, MOST

@@ -1,14 +1,18 @@
-"""Findings about languages: which translations are found, and which languages the tokenizer cannot write."""
+"""What the table of languages shows: findings, and the section of a page.
+
+Which translations are found, and which languages the tokenizer cannot write.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from embaudit.declared.document import count
+from embaudit.declared.chart import Axis, Chart, Layer, Mark, Panel
+from embaudit.declared.document import Column, Part, Section, Table, count
 from embaudit.declared.finding import Finding, Level, Rows, interval
 from embaudit.declared.rule import Rule, number, percent
-from embaudit.measures.languages.settings import LanguagesSettings
+from embaudit.measures.languages import LanguagesSettings
 
 # Most sentences find their translation.
 MOST = 0.5
@@ -156,3 +160,81 @@ def _each(rows: list[Language], said: Callable[[Language], str]) -> str:
 
 def _told_apart(row: Language) -> str:
     return f"{row['told_apart']:.0%}{interval(row['told_apart_low'], row['told_apart_high'], '.0%')}"
+
+
+# Queries for the section's data, by name, for one audit.
+FACTS = {
+    "languages": "SELECT * FROM language WHERE audit_id = ? ORDER BY found DESC NULLS FIRST, language",
+    "language_severe": (
+        "SELECT script, count(*) FILTER (severity IN ('strong', 'moderate')) AS severe FROM sticky_token "
+        "WHERE audit_id = ? GROUP BY script ORDER BY script"
+    ),
+}
+MORE = "embaudit query languages"
+ROW_HEIGHT = 20
+COLUMNS = {
+    **{"name": Column("language"), "script": Column("script")},
+    "found": Column("translations found [95 %]", ".0%", ".0%", is_bar=True),
+    "words_found": Column("by characters", ".0%"),
+    "margin": Column("margin [95 %]", "+.3f", "+.3f", is_detail=True),
+    "unknown": Column("unknown tokens", ".1%"),
+    "premium": Column("tokens beside English", ".2f", is_detail=True),
+    "alike": Column("cosine of two sentences", ".2f"),
+    "told_apart": Column("told apart [95 %]", ".0%", ".0%"),
+    "same_ids": Column("pairs with the same ids", ",", is_detail=True),
+}
+Row = Mapping[str, Any]
+
+
+def section(facts: dict[str, Any]) -> Section | None:
+    """None if the audit left the measure out."""
+    return Section("Languages", list(_parts(facts))) if facts["languages"] else None
+
+
+def _parts(facts: dict[str, Any]) -> Iterator[Part]:
+    rows = facts["languages"]
+    severe = {row["script"]: row["severe"] for row in facts["language_severe"]}
+    # Severe tokens only if they were searched for.
+    of_script = {"severe": Column("severe tokens of the script", ",", is_detail=True)} if severe else {}
+    yield Table.of(
+        COLUMNS | of_script,
+        [{**row, "severe": severe.get(row["script"], 0)} for row in rows],
+        f"The same {count(rows[0]['sentences'], 'sentence')} in each language",
+        more=MORE,
+    )
+    if empty := [row for row in rows if row["empty"]]:
+        said = ", ".join(f"{row['empty']:,} in {row['name']}" for row in empty)
+        yield f"Sentences of which the tokenizer leaves nothing: {said}."
+    yield _chart([row for row in rows if row["found"] is not None])
+
+
+def _chart(rows: list[Row]) -> Chart:
+    names = [row["name"] for row in rows]
+    bounds = [Mark(row["found_low"], row["name"], x2=row["found_high"]) for row in rows if row["found_low"] is not None]
+    points = [Mark(row["found"], row["name"], label=f"{row['name']}: {row['found']:.0%}") for row in rows]
+    characters = [
+        Mark(row["words_found"], row["name"], label=f"{row['name']}, by characters: {row['words_found']:.0%}")
+        for row in rows
+    ]
+    return Chart(
+        "Which translations are found",
+        "The share of sentences that are nearest to their translation into English among all sentences, mean of both "
+        "directions, with 95 % intervals. Pale: by three characters each, which finds names, numbers and cognates. "
+        "Dashed: chance.",
+        [
+            [
+                Panel(
+                    [
+                        Layer("rule", [Mark(x=row["chance"]) for row in rows[:1]], "soft", True, is_data=False),
+                        Layer("rule", bounds, is_data=False),
+                        Layer("point", characters, tone="soft"),
+                        Layer("point", points),
+                    ],
+                    Axis("translations found", ".0%", (0, 1)),
+                    Axis(categories=names),
+                    height=ROW_HEIGHT * len(names),
+                )
+            ]
+        ],
+        more=MORE,
+    )

@@ -1,19 +1,24 @@
-"""Languages as a step: one row for the sentences of each language."""
+"""Languages as a step: one row for the sentences of each language, and whether the checkpoint says it is for it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from embaudit.checkpoint import Encoder
+from embaudit.checkpoint.card import front_matter
 from embaudit.checkpoint.vocabulary.script import script_of
 from embaudit.corpora.downstream.task import unit_rows
-from embaudit.measures.languages import MEASURE_VERSION
-from embaudit.measures.languages.declared import declared_languages, is_declared
-from embaudit.measures.languages.figures import (
+from embaudit.measures.languages import MEASURE_VERSION, LanguageRow, LanguagesSettings
+from embaudit.measures.languages.sentences import (
+    ENGLISH,
+    NAMES,
+    character_grams,
+    chosen,
     found,
     is_told_apart,
     margins,
@@ -22,15 +27,30 @@ from embaudit.measures.languages.figures import (
     share_estimate,
     unknown_share,
 )
-from embaudit.measures.languages.sentences import ENGLISH, NAMES, character_grams, chosen
-from embaudit.measures.languages.settings import LanguagesSettings
-from embaudit.measures.languages.tables import LanguageRow
 from embaudit.measures.run import Run
 from embaudit.statistics.intervals import mean_interval, score_share
 from embaudit.steps.progress import tracked
 from embaudit.steps.results import CheckpointSpec, Staged, encoder_of
 from embaudit.steps.step import Outputs, step
 from embaudit.words.estimate import Estimate
+
+MULTILINGUAL = "multilingual"
+
+
+def declared_languages(folder: Path) -> frozenset[str] | None:
+    """The codes in its model card's ``language``, without regions; None if it names none, or cannot be read."""
+    try:
+        found = front_matter(folder / "README.md").get("language")
+    except Exception:  # broken YAML raises several classes, and is a finding of integrity, not of this
+        return None
+    names = [found] if isinstance(found, str) else list(found or [])
+    return frozenset(str(name).lower().partition("-")[0] for name in names) or None
+
+
+def is_declared(language: str, declared: frozenset[str] | None) -> bool | None:
+    """Whether it is for this language; None if it does not say."""
+    return None if declared is None else MULTILINGUAL in declared or language in declared
+
 
 RESAMPLES = 1_000
 SEED = 0

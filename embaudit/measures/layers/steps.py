@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from embaudit.corpora.draw import Draw
-from embaudit.measures.layers import MEASURE_VERSION
-from embaudit.measures.layers.settings import LayerSettings
+from embaudit.measures.layers import MEASURE_VERSION, LayerSettings
 from embaudit.measures.layers.tables import LayerHeadStatRow, LayerStatRow, LayerTextRow, PooledStatRow
 from embaudit.measures.run import Run
 from embaudit.steps.corpora import drawn_texts
@@ -21,9 +20,8 @@ from embaudit.words.errors import NotMeasurable
 from embaudit.words.estimate import all_columns
 
 if TYPE_CHECKING:
-    from embaudit.measures.layers.collect import LayerSummaries
     from embaudit.measures.layers.layers import LayerBatch
-    from embaudit.measures.layers.summary import PooledStat
+    from embaudit.measures.layers.summary import LayerSummaries, PooledStat
 
 
 @step(
@@ -35,8 +33,8 @@ if TYPE_CHECKING:
 )
 def layer_statistics(out: Outputs, spec: CheckpointSpec, corpus: StagedCorpus, draw: Draw) -> None:
     """Tables ``layer_text`` (streamed), ``layer_stat``, ``layer_head_stat`` and ``pooled_stat`` of the drawn texts."""
-    from embaudit.measures.layers.collect import Collector
     from embaudit.measures.layers.layers import LayerBatch, measure_layers
+    from embaudit.measures.layers.summary import Collector
 
     encoder = encoder_of(spec)
     drawn = drawn_texts(corpus.content_path, draw)

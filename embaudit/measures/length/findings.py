@@ -7,7 +7,7 @@ from typing import Any
 
 from embaudit.declared.finding import Finding, Rows, interval
 from embaudit.declared.rule import Rule
-from embaudit.measures.length.settings import LengthSettings
+from embaudit.measures.length import LengthSettings
 
 # With fewer, a few similar texts make up a quarter of them.
 MIN_PAIRS = 100

@@ -3,7 +3,11 @@
 For a text of n tokens, by layer and head: σ_a = ‖PA‖₂ and ‖PA‖_F, which it never exceeds; σ_s, the standard deviation
 of the scaled logits, raw and doubly centred; the published bound on σ_a at either σ_s, and whether it holds; and
 σ_a‖W_V‖₂, the factor of Theorem 2: ‖HC[AXW_V]‖_F ≤ σ_a‖W_V‖₂‖HC[X]‖_F. For each layer, the high-frequency share of its
-output, ‖PX‖_F/‖X‖_F.
+output, ‖PX‖_F/‖X‖_F. The published bound is
+
+    σ_a ≤ √(n / (2√(1+e^{−2σ_s²})(n−1)^{3/2} + 1))        (arXiv 2410.24200, as printed in the summary at hand)
+
+It assumes i.i.d. Gaussian logits; ``python -m benchmarks bound`` simulates them.
 
 The softmax ignores constants added to a row, so log A equals the logits up to a constant per row. Doubly centred logits
 (without row and column means) are therefore those of log A, whatever the family adds to q·k. Raw logits are q·kᵀ/√d_h
@@ -26,11 +30,16 @@ from embaudit.checkpoint.anatomy.watch import TOLERANCE
 from embaudit.checkpoint.encoder import Progress, no_progress
 from embaudit.measures.layers.layers import batches_of_one_length, constants
 from embaudit.measures.layers.sigma import largest_singular_values
-from embaudit.measures.length.bound import claimed_bound
 from embaudit.words.errors import MeasureError
 
 if TYPE_CHECKING:
     import torch
+
+
+def claimed_bound(n: int | np.ndarray, sigma_s: np.ndarray) -> np.ndarray:
+    """√(n / (2√(1+e^{−2σ_s²})(n−1)^{3/2} + 1)), elementwise."""
+    steepness = 2 * np.sqrt(1 + np.exp(-2 * np.square(sigma_s))) * (np.asarray(n) - 1.0) ** 1.5
+    return np.asarray(np.sqrt(n / (steepness + 1)))
 
 
 # One layer's attention weights per batch, read a dozen times: 2^22 float32 are 16 MB, which stay in a CPU's caches.

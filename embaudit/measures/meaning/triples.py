@@ -22,7 +22,7 @@ from typing import get_args
 
 import numpy as np
 
-from embaudit.measures.meaning.tables import Contrast, Rewording
+from embaudit.measures.meaning import Contrast, Rewording
 from embaudit.statistics.intervals import score_share, student_half_width
 from embaudit.words.estimate import Estimate
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from embaudit.measures.placement.settings import Strategy
+from embaudit.measures.placement import Strategy
 from embaudit.measures.sticky.effects import crossed_resamples, drawn_controls
 from embaudit.measures.sticky.paired import Loss, ResampledValues, moments_of, paired_losses, with_mean
 from embaudit.measures.sticky.points import Points

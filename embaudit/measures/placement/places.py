@@ -1,16 +1,35 @@
-"""Positions of n copies of a token in a text of L tokens: n of its L + 1 gaps, with repetition.
+"""Where n copies of a token stand in a text: fixed and random places, and a search for the worst ones.
 
-Gap 0 is before the first token, gap L after the last; special tokens and prompt are outside.
+A text of L tokens has L + 1 gaps, of which copies take n, with repetition. Gap 0 is before the first token, gap L after
+the last; special tokens and prompt are outside. How bad a place is, a set of anchor sentences judges.
+
+Retention's slope over all points (draw k, anchor a) is linear in the vectors after insertion: with x the similarities
+before, and ê_k the unit vector of the text with copies,
+
+    slope = Σ_k ê_k·g_k / Σ_{k,a} (x_ka − x̄)²          g_k = Σ_a (x_ka − x̄) a
+
+so the placement with the smallest ê_k·g_k in each text has the smallest slope. A search uses the anchors of g_k; its
+result is measured on others (``embaudit.measures.placement.losses``).
+
+- ``best_random``: the worst of several random placements of the whole budget.
+- ``greedy``: adds one copy at a time in the gap that makes ê·g smallest; keeps the worst number of copies.
+- ``gradient``: the same, but each step encodes only the few gaps where ê·g falls fastest with the weight w_j of a copy
+  added with small weight: ∂(ê·g)/∂w_j at small w, for all gaps j at once (``embaudit.checkpoint.weighted``). One
+  backward pass replaces L + 1 encodes.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from embaudit.checkpoint import Checkpoint
+from embaudit.checkpoint import Checkpoint, Encoder
+from embaudit.checkpoint.weighted import weighted_vectors
+from embaudit.measures.placement import GRADIENT_ENCODES
 from embaudit.measures.sticky.insertion import SentenceDraw, generator_for
+from embaudit.measures.sticky.points import unit_rows
 
 # Sentence-final punctuation in several scripts.
 MARKS = (".", "!", "?", "…", "。", "！", "？", "।", "؟", "۔")
@@ -88,3 +107,158 @@ def rotation_places(text: PlacedText, draw: SentenceDraw) -> np.ndarray:
     is_copy = inside < 0
     gaps: np.ndarray = np.cumsum(~is_copy)[is_copy]
     return gaps
+
+
+# The small weight of a candidate copy.
+LITTLE = 0.05
+
+
+@dataclass(frozen=True)
+class Goal:
+    """The objective that a search minimises.
+
+    Attributes:
+        directions: (K, d) float64, g_k of each text.
+        variance: Σ (x − x̄)² over all points.
+    """
+
+    directions: np.ndarray
+    variance: float
+
+    def slope(self, vectors: np.ndarray) -> np.ndarray:
+        """(T, K, d) unit vectors -> (T,) retention's slope on the anchors that the search uses."""
+        slopes: np.ndarray = np.einsum("tkd,kd->t", vectors, self.directions, dtype=np.float64) / self.variance
+        return slopes
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Placements of T tokens in one text.
+
+    Attributes:
+        vectors: (T, d) float32, unit vectors.
+        gaps: (T, budget) gaps of the copies; −1 for unused copies.
+        values: (T,) ê·g.
+        encodes: number of encodes per token.
+    """
+
+    vectors: np.ndarray
+    gaps: np.ndarray
+    values: np.ndarray
+    encodes: int
+
+    @property
+    def copies(self) -> np.ndarray:
+        """(T,) number of copies."""
+        counts: np.ndarray = (self.gaps >= 0).sum(axis=1)
+        return counts
+
+
+def goal(encoder: Encoder, draws: Sequence[SentenceDraw], anchors: Sequence[str]) -> Goal:
+    """The objective, from the similarities between the plain texts and these anchors."""
+    rows = unit_rows(encoder.encode_texts(anchors)).astype(np.float64)
+    plain = unit_rows(encoder.encode_ids([draw.baseline for draw in draws])).astype(np.float64)
+    before = plain @ rows.T
+    centred = before - before.mean()
+    return Goal(centred @ rows, float(np.square(centred).sum()))
+
+
+class TextSearch:
+    """Searches placements of tokens in one text by ê·g."""
+
+    def __init__(self, encoder: Encoder, text: PlacedText, token_ids: np.ndarray, direction: np.ndarray) -> None:
+        self._encoder, self._text, self._tokens, self._direction = encoder, text, token_ids, direction
+
+    def at(self, gaps: np.ndarray) -> Placed:
+        """The worst of C placements for each token.
+
+        Args:
+            gaps: (T, C, n); or (C, n), the same for every token.
+        """
+        tokens = len(self._tokens)
+        gaps = np.broadcast_to(gaps, (tokens, *gaps.shape[-2:]))
+        count, copies = gaps.shape[1:]
+        vectors = self._encoded(gaps.reshape(-1, copies), np.repeat(self._tokens, count)).reshape(tokens, count, -1)
+        values = vectors @ self._direction
+        best = values.argmin(axis=1)
+        each = np.arange(tokens)
+        return Placed(vectors[each, best], gaps[each, best], values[each, best], count)
+
+    def greedy(self, budget: int) -> Placed:
+        """Adds one copy at a time where it is worst; returns the worst number of copies."""
+        steps = [self.at(np.arange(self._text.gaps)[:, None])]
+        for _ in range(1, budget):
+            held = np.repeat(steps[-1].gaps[:, None], self._text.gaps, axis=1)
+            each = np.broadcast_to(np.arange(self._text.gaps)[:, None], (*held.shape[:2], 1))
+            steps.append(self.at(np.sort(np.concatenate([held, each], axis=2), axis=2)))
+        return _best(steps, budget)
+
+    def guided(self, budget: int, tries: int) -> Placed:
+        """Like ``greedy``, but each step encodes only the ``tries`` gaps that the gradient proposes."""
+        gaps = np.empty((len(self._tokens), 0), dtype=np.int64)
+        steps: list[Placed] = []
+        for _ in range(budget):
+            proposed = np.argsort(self.slopes(gaps), axis=1, kind="stable")[:, :tries, None]
+            held = np.repeat(gaps[:, None], proposed.shape[1], axis=1)
+            found = self.at(np.sort(np.concatenate([held, proposed], axis=2), axis=2))
+            steps.append(replace(found, encodes=found.encodes + GRADIENT_ENCODES))
+            gaps = found.gaps
+        return _best(steps, budget)
+
+    def slopes(self, gaps: np.ndarray) -> np.ndarray:
+        """The gradient of ê·g with respect to the weight of another copy in each gap.
+
+        Args:
+            gaps: (T, n) gaps of existing copies.
+
+        Returns:
+            (T, L + 1).
+        """
+        import torch
+
+        text, checkpoint = self._text, self._encoder.checkpoint
+        tokens, n = gaps.shape
+        # One candidate in each gap, before any existing copies.
+        every = np.broadcast_to(np.arange(text.gaps), (tokens, text.gaps))
+        ids = text.filled(np.sort(np.concatenate([every, gaps], axis=1), axis=1), self._tokens)
+        ordinal = np.arange(text.gaps)
+        before = np.stack([np.searchsorted(row, ordinal) for row in gaps]) if n else np.zeros_like(every)
+        candidates = len(text.head) + 2 * ordinal + before
+        real = np.ones(ids.shape, dtype=np.int64)
+        np.put_along_axis(real, candidates, 0, axis=1)
+        # A candidate has the position of the next token.
+        positions = np.cumsum(real, axis=1) - real
+        weights = np.where(real == 1, 1.0, LITTLE).astype(np.float32)
+        rows = max(1, self._encoder.tokens_per_batch // ids.shape[1])
+        found = []
+        for start in range(0, tokens, rows):
+            part = slice(start, start + rows)
+            own = [torch.from_numpy(one[part]).to(checkpoint.device) for one in (ids, positions, weights)]
+            own[2].requires_grad_(True)
+            vectors = weighted_vectors(checkpoint, *own)
+            direction = torch.from_numpy(self._direction).to(vectors)
+            (gradient,) = torch.autograd.grad((vectors @ direction).sum(), own[2])
+            self._encoder.texts += len(vectors)
+            found.append(np.take_along_axis(gradient.cpu().numpy(), candidates[part], axis=1))
+        slopes: np.ndarray = np.concatenate(found)
+        return slopes
+
+    def _encoded(self, gaps: np.ndarray, token_ids: np.ndarray) -> np.ndarray:
+        import torch
+
+        rows = torch.from_numpy(self._text.filled(gaps, token_ids))
+        vectors = self._encoder.encode_dense(rows)
+        return torch.nn.functional.normalize(vectors, dim=1).cpu().numpy()
+
+
+def _best(steps: Sequence[Placed], budget: int) -> Placed:
+    """For each token, the step with the smallest value; ties go to fewer copies."""
+    choice = np.argmin([step.values for step in steps], axis=0)
+    padded = [np.pad(step.gaps, ((0, 0), (0, budget - step.gaps.shape[1])), constant_values=-1) for step in steps]
+    each = np.arange(len(choice))
+    return Placed(
+        np.stack([step.vectors for step in steps])[choice, each],
+        np.stack(padded)[choice, each],
+        np.stack([step.values for step in steps])[choice, each],
+        sum(step.encodes for step in steps),
+    )

@@ -9,9 +9,16 @@ import numpy as np
 
 from embaudit.measures.collection import Searched, collection_of, read_collection
 from embaudit.measures.pieces import best_of, is_written, start_of
-from embaudit.measures.position import MEASURE_VERSION
-from embaudit.measures.position.settings import ALONE, BEYOND, DEPTHS, START, PositionSettings
-from embaudit.measures.position.tables import PositionRow, PositionSummaryRow
+from embaudit.measures.position import (
+    ALONE,
+    BEYOND,
+    DEPTHS,
+    MEASURE_VERSION,
+    START,
+    PositionRow,
+    PositionSettings,
+    PositionSummaryRow,
+)
 from embaudit.measures.run import Run
 from embaudit.steps.progress import tracked
 from embaudit.steps.results import CheckpointSpec, Staged, encoder_of

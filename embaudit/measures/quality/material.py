@@ -21,7 +21,7 @@ from embaudit.corpora.downstream.split import units_of
 from embaudit.corpora.draw import content_order
 from embaudit.corpora.judged import JudgedCollection, own_of, relevant_of
 from embaudit.corpora.shapes import Corpus, TextPair
-from embaudit.measures.quality.settings import GOLDEN_DOCUMENTS
+from embaudit.measures.quality import GOLDEN_DOCUMENTS
 from embaudit.words.errors import NotMeasurable
 
 if TYPE_CHECKING:

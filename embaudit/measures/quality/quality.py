@@ -10,7 +10,7 @@ from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.declared.finding import Finding
 from embaudit.declared.rule import Rule, guarded
 from embaudit.embedders.checkpoint import declared_similarity
-from embaudit.measures.quality.alternatives import Alternative, from_one_pass
+from embaudit.measures.quality.alternatives import Alternative, from_encodes, from_one_pass
 from embaudit.measures.quality.baselines import collection_baselines
 from embaudit.measures.quality.collapse import RULE as COLLAPSED
 from embaudit.measures.quality.collapse import collapse_findings, measure_collapse
@@ -37,7 +37,6 @@ from embaudit.measures.quality.measured import (
     measure_collection,
     measure_pairs,
 )
-from embaudit.measures.quality.reencoded import from_encodes
 from embaudit.measures.quality.scale import RULE as SCORE_SCALE
 from embaudit.measures.quality.scale import measure_scale, scale_findings
 from embaudit.measures.quality.words import RULE as WORDS

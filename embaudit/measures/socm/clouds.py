@@ -4,6 +4,10 @@
 
 A cloud keeps the model's values (float32: 5 000 texts of 80 tokens at d = 384 take 0.6 GB) and centres them in float64
 when a block of texts is compared. Pooling weights other than 1/n (SIF) give other clouds of the same tokens.
+
+Two texts' tokens are projected onto a plane as in the paper's figures: PCA without centring, which preserves the means.
+With X̂ the tokens of both texts, each text scaled by 1/‖μ‖, the plane is spanned by the first two right singular vectors
+of X̂: directions from the origin, not from the mean. The report draws the rows.
 """
 
 from __future__ import annotations
@@ -147,3 +151,39 @@ def clouds_of(texts: Iterable[tuple[int, np.ndarray]]) -> tuple[list[TokenCloud]
             # In float64, since the mean of huge float32 values would overflow.
             undefined.append(UndefinedText(position, len(X), float(np.linalg.norm(X.astype(np.float64).mean(axis=0)))))
     return sorted(clouds, key=lambda cloud: cloud.position), sorted(undefined, key=lambda text: text.position)
+
+
+@dataclass(frozen=True)
+class Plane:
+    """Coordinates of two texts' tokens and means, float64.
+
+    Attributes:
+        first, second: (n, 2) tokens.
+        first_mean, second_mean: (2,) the projections of their unit means.
+        share: share of the tokens' squared length that the plane keeps.
+    """
+
+    first: np.ndarray
+    second: np.ndarray
+    first_mean: np.ndarray
+    second_mean: np.ndarray
+    share: float
+
+
+def shared_plane(first: TokenCloud, second: TokenCloud) -> Plane:
+    """Project both texts. Axis signs are fixed by the larger mean coordinate, so that reruns agree."""
+    rows = [cloud.centred + cloud.unit_mean for cloud in (first, second)]
+    stacked = np.concatenate(rows)
+    _, sizes, axes = np.linalg.svd(stacked, full_matrices=False)
+    axes = axes[:2] if len(axes) > 1 else np.concatenate([axes, np.zeros_like(axes)])
+    means = np.stack([first.unit_mean, second.unit_mean])
+    along = means @ axes.T
+    strongest = along[np.abs(along).argmax(axis=0), [0, 1]]
+    axes = axes * np.where(strongest < 0, -1.0, 1.0)[:, None]
+    return Plane(
+        first=rows[0] @ axes.T,
+        second=rows[1] @ axes.T,
+        first_mean=means[0] @ axes.T,
+        second_mean=means[1] @ axes.T,
+        share=float(np.square(sizes[:2]).sum() / np.square(sizes).sum()),
+    )

@@ -7,7 +7,7 @@ from typing import Any
 
 from embaudit.declared.finding import Finding, Rows, interval
 from embaudit.declared.rule import Rule
-from embaudit.measures.socm.settings import SocmSettings
+from embaudit.measures.socm import SocmSettings
 
 CUT_TEXTS = Rule(
     "cut_texts",

@@ -8,8 +8,8 @@ from typing import Any
 
 from embaudit.declared.finding import Finding, Level, Rows, interval
 from embaudit.declared.rule import Rule
+from embaudit.measures.sticky import StickySettings
 from embaudit.measures.sticky.scores import SEVERITY_FROM_LOSS
-from embaudit.measures.sticky.settings import StickySettings
 
 _, MODERATE, WEAK = (least for least, _ in SEVERITY_FROM_LOSS)
 WORST_TOKEN = Rule(

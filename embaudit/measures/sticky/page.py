@@ -9,7 +9,7 @@ from typing import Any
 
 from embaudit.declared.document import Column, Part, Section, Table, count
 from embaudit.measures.sticky import charts
-from embaudit.measures.sticky.thresholds import MIN_FOR_THRESHOLD
+from embaudit.measures.sticky.verdicts import MIN_FOR_THRESHOLD
 from embaudit.words.estimate import Estimate
 
 # Queries for the section's data, by name, for one audit.

@@ -1,26 +1,93 @@
-"""Surface as a step: the queries of a collection, written otherwise in every way."""
+"""Surface as a step: the queries of a collection, written otherwise in every way, and what that does to them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from embaudit.corpora.downstream.retrieval import overlaps, ranked
-from embaudit.measures.collection import Searched, collection_of, read_collection
+from embaudit.measures.collection import RESAMPLES, Searched, collection_of, read_collection
 from embaudit.measures.run import Run
-from embaudit.measures.surface import MEASURE_VERSION
+from embaudit.measures.surface import MEASURE_VERSION, SurfaceRow, SurfaceSettings
 from embaudit.measures.surface.changes import CHANGES, SurfaceChange
-from embaudit.measures.surface.effects import SurfaceEffect, distances, is_newly_unwritten
-from embaudit.measures.surface.settings import SurfaceSettings
-from embaudit.measures.surface.tables import SurfaceRow
+from embaudit.statistics.intervals import mean_interval
 from embaudit.steps.results import CheckpointSpec, Staged, encoder_of
 from embaudit.steps.step import Outputs, step
 from embaudit.words.errors import NotMeasurable
+from embaudit.words.estimate import Estimate
 
 if TYPE_CHECKING:
     from embaudit.checkpoint import Encoder
+
+SEED = 0
+
+
+@dataclass(frozen=True)
+class SurfaceEffect:
+    """What one change does to each of the (q,) queries that it writes otherwise.
+
+    Attributes:
+        units: queries that share a relevant document have one unit.
+        is_same: whether the token ids are the same.
+        is_unwritten: whether the tokenizer cannot write it, though it could before.
+        moved: 1 − cosine.
+        overlap: overlap@10.
+        before, after: nDCG@10.
+        words_overlap, words_change: overlap@10 and change of nDCG@10 by TF-IDF; None if no text has a word.
+    """
+
+    units: np.ndarray
+    is_same: np.ndarray
+    is_unwritten: np.ndarray
+    moved: np.ndarray
+    overlap: np.ndarray
+    before: np.ndarray
+    after: np.ndarray
+    words_overlap: np.ndarray | None = None
+    words_change: np.ndarray | None = None
+
+    def columns(self) -> dict[str, float | int | None]:
+        """The measured columns of a row of ``surface``."""
+        return {
+            "queries": len(self.units),
+            "units": len(np.unique(self.units)),
+            "same_tokens": _mean(self.is_same),
+            "unwritten": _mean(self.is_unwritten),
+            "moved": _mean(self.moved),
+            **self._estimate("overlap", self.overlap),
+            "ndcg": _mean(self.before),
+            **self._estimate("ndcg_change", self.after - self.before),
+            "words_overlap": _mean(self.words_overlap),
+            "words_ndcg_change": _mean(self.words_change),
+        }
+
+    def _estimate(self, name: str, values: np.ndarray) -> dict[str, float | None]:
+        mean = _mean(values)
+        interval = mean_interval(values, self.units, RESAMPLES, SEED) if len(values) else None
+        return Estimate.holding(mean, interval).columns(name)
+
+
+def _mean(values: np.ndarray | None) -> float | None:
+    return float(np.mean(values)) if values is not None and len(values) else None
+
+
+def is_newly_unwritten(before: Sequence[int], after: Sequence[int], unknown: int | None) -> bool:
+    """Whether a text's own ids have the unknown token, or are none at all, which they had or were not before."""
+    return (not after and bool(before)) or (unknown in after and unknown not in before)
+
+
+def distances(before: np.ndarray, after: np.ndarray) -> np.ndarray:
+    """(q,) 1 − cosine of the rows of (q, d) and (q, d); 0 for the same row, 1 for one of zeros, without direction."""
+    one, two = (rows.astype(np.float64) for rows in (before, after))
+    lengths = np.linalg.norm(one, axis=1) * np.linalg.norm(two, axis=1)
+    products = np.einsum("qd,qd->q", one, two)
+    cosines = np.divide(products, lengths, out=np.zeros_like(products), where=lengths > 0)
+    # Rounding would move what has not moved at all.
+    return np.where((before == after).all(axis=1), 0.0, 1 - cosines)
+
 
 Ids = list[tuple[int, ...]]
 

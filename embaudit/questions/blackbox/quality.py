@@ -10,7 +10,7 @@ import numpy as np
 from embaudit.checkpoint import TextKind
 from embaudit.declared.finding import Finding
 from embaudit.declared.rule import guarded
-from embaudit.measures.quality.alternatives import Alternative
+from embaudit.measures.quality.alternatives import Alternative, is_worth_trying
 from embaudit.measures.quality.baselines import collection_overlap, pair_overlap
 from embaudit.measures.quality.collapse import RULE as COLLAPSED
 from embaudit.measures.quality.counterfactual import RULE as AS_DECLARED
@@ -30,7 +30,6 @@ from embaudit.measures.quality.quality import (
     no_figures,
     scores_of,
 )
-from embaudit.measures.quality.reencoded import is_worth_trying
 from embaudit.measures.quality.scale import RULE as SCORE_SCALE
 from embaudit.measures.quality.scores import CollectionScorer, PairScorer, ResampledScore
 from embaudit.measures.quality.words import RULE as WORDS

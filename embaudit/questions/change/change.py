@@ -12,9 +12,16 @@ from embaudit.declared.rule import Rule, guarded
 from embaudit.measures.quality.golden import GoldenChanges, MeasuredGolden
 from embaudit.measures.quality.material import Material
 from embaudit.measures.quality.measured import Measured, as_json
-from embaudit.questions.change.cut_off import cut_off_findings, measure_cut_off
 from embaudit.questions.change.declared import compare_configs, compare_declared, config_findings, declared_findings
-from embaudit.questions.change.gains import BaseComparison, gain_findings, measure_beside, measure_tuned, of_base
+from embaudit.questions.change.gains import (
+    BaseComparison,
+    cut_off_findings,
+    gain_findings,
+    measure_beside,
+    measure_cut_off,
+    measure_tuned,
+    of_base,
+)
 from embaudit.questions.change.rows import row_findings
 from embaudit.questions.change.tensors import TensorChange
 from embaudit.questions.change.tokens import Tokens, compare_tokens, token_findings

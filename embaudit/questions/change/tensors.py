@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Literal
 
 from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.files import weight_files
-from embaudit.checkpoint.mapped import was_read
 from embaudit.checkpoint.model import UNUSED_WEIGHTS
+from embaudit.checkpoint.streamed import was_read
 from embaudit.measures.integrity.certificate import CHUNK, FileTensor, persistent, sources_of, trace
 
 if TYPE_CHECKING:

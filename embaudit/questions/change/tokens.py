@@ -11,7 +11,7 @@ from embaudit.checkpoint.vocabulary.entries import special_ids
 from embaudit.checkpoint.vocabulary.origin import is_marker
 from embaudit.declared.finding import Finding, Level
 from embaudit.declared.rule import Rule
-from embaudit.measures.integrity.sample_words import word_forms
+from embaudit.measures.integrity.letter_case import word_forms
 from embaudit.questions.change.tensors import SharedRows
 
 # Of the ids whose token is another one, so many at most are compared; and below so few nothing can be said.

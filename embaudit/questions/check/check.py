@@ -10,18 +10,17 @@ from typing import Any, ClassVar
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
 from embaudit.checkpoint.files import weight_files
 from embaudit.checkpoint.load import load_from_files
-from embaudit.checkpoint.mapped import giving_back
 from embaudit.checkpoint.model import forget_models
 from embaudit.checkpoint.modules import NoTransformer
-from embaudit.checkpoint.streamed import is_in_files
+from embaudit.checkpoint.streamed import giving_back, is_in_files
 from embaudit.declared.document import Page
 from embaudit.declared.finding import Finding, Level, worst_first
 from embaudit.declared.rule import COULD_NOT_RUN, FAILED, Rule, guarded
+from embaudit.measures.integrity import TOKENIZER
 from embaudit.measures.integrity.function import function_findings
 from embaudit.measures.integrity.hard import HardTexts
 from embaudit.measures.integrity.integrity import integrity_findings
 from embaudit.measures.integrity.numerics import InFloat32, full_findings, half_findings
-from embaudit.measures.integrity.tables import TOKENIZER
 from embaudit.measures.quality.fewer import fewer
 from embaudit.measures.quality.material import Material, sample_material
 from embaudit.measures.quality.quality import QualityReport, no_figures, quality_findings

@@ -8,8 +8,8 @@ import time
 from embaudit.checkpoint import LoadOptions
 from embaudit.checkpoint.files import weight_files
 from embaudit.checkpoint.load import load_from_files
-from embaudit.checkpoint.mapped import giving_back
 from embaudit.checkpoint.modules import NoTransformer
+from embaudit.checkpoint.streamed import giving_back
 from embaudit.declared.rule import guarded
 from embaudit.measures.integrity.integrity import integrity_findings
 from embaudit.questions.check.check import CheckReport, Progress, not_loadable

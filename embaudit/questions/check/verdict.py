@@ -8,7 +8,7 @@ from typing import Literal
 
 from embaudit.declared.finding import Finding, Level
 from embaudit.declared.rule import COULD_NOT_RUN, Rule
-from embaudit.measures.integrity.tables import TOKENIZER
+from embaudit.measures.integrity import TOKENIZER
 
 Kind = Literal["do not serve", "could not be checked", "look first", "nothing found wrong", "files only", "not checked"]
 LEVEL_OF: dict[str, Level] = {

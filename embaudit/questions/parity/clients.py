@@ -1,4 +1,7 @@
-"""What clients do to a text before they send it: tables of it, each row named as the end of "it …"."""
+"""What clients do to a text before they send it: tables of it, each row named as the end of "it …".
+
+Where no reading explains a client's vectors, texts may still show its signs: headers, another tokenizer.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,14 @@ import html
 import json
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from urllib.parse import quote, unquote
+
+import numpy as np
+
+from embaudit.checkpoint import Checkpoint
+from embaudit.questions.parity.compare import HALF, KindDifference, apart
+from embaudit.questions.parity.texts import ROLES
 
 
 def without_accents(text: str) -> str:
@@ -118,3 +127,40 @@ HEADERS = (
     *("title: \ntext: ", "Title: \nText: ", "Title: \n", "Title: \n\n"),
     *("text: ", "Text: ", "Content: ", "content: ", "Context: ", "Sentence: ", "Input: ", "document: ", "Title: "),
 )
+
+
+# A header is less of a long text than of a short one: by so much, where it is read and averaged.
+LESS = 0.5
+SHORTEST, LONGEST = 12, 200
+
+
+def has_headers(kinds: Sequence[KindDifference]) -> bool:
+    """Whether every text is moved, and short ones by more than long ones."""
+    plainly = [kind for kind in kinds if kind.kind not in ROLES]
+    texts = [text for kind in plainly for text in kind.texts]
+    distances = np.concatenate([kind.distances for kind in plainly])
+    lengths = np.array([len(text) for text in texts])
+    known = np.isfinite(distances)
+    short, long = (distances[known & chosen] for chosen in (lengths <= SHORTEST, lengths >= LONGEST))
+    if not (len(short) and len(long) and distances[known].min() > HALF):
+        return False
+    return bool(np.median(long) < LESS * np.median(short))
+
+
+def has_other_ids(checkpoint: Checkpoint, texts: Mapping[str, Sequence[str]], theirs: Mapping[str, np.ndarray]) -> bool:
+    """Whether texts that are the same to the checkpoint's tokenizer have different vectors.
+
+    Args:
+        theirs: (n, D) the other's vectors by kind.
+    """
+    plainly = [kind for kind in texts if kind not in ROLES]
+    groups: dict[tuple[int, ...], list[np.ndarray]] = {}
+    for kind in plainly:
+        for ids, row in zip(checkpoint.tokenize(texts[kind]), theirs[kind], strict=True):
+            if ids and np.isfinite(row).all():
+                groups.setdefault(tuple(ids), []).append(row)
+    return any(
+        np.nan_to_num(apart(np.array(rows[:1] * (len(rows) - 1)), np.array(rows[1:]))).max() > HALF
+        for rows in groups.values()
+        if len(rows) > 1
+    )

@@ -17,7 +17,7 @@ from embaudit.embedders.function import Answers, EmbeddingFunction, roles_to_com
 from embaudit.questions.answer import AnswerFigure
 from embaudit.questions.parity.apart import is_apart, moved
 from embaudit.questions.parity.asking import AGAIN, BatchingCheck, ask_as, ask_otherwise, confirmed, still_the_same
-from embaudit.questions.parity.client_signs import has_headers, has_other_ids
+from embaudit.questions.parity.clients import has_headers, has_other_ids
 from embaudit.questions.parity.compare import KindDifference, compare_kind, rounding_of
 from embaudit.questions.parity.findings import ROUNDED, asked_for, findings_of
 from embaudit.questions.parity.padding import padding_so_far

@@ -7,16 +7,49 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from embaudit.checkpoint import Encoder, TextKind
 from embaudit.embedders.function import EmbeddingFunction
 from embaudit.measures.quality.baselines import words_of
 from embaudit.questions.vectors.encode import encode_rows, role_of_rows
 from embaudit.questions.why.case import Case, InAField
+from embaudit.questions.why.gathered import WordWeights, words_in_name
 from embaudit.questions.why.pieces import TextPiece, pieces_of, read_of
 from embaudit.questions.why.ranked import RankedQueries, ranked
 from embaudit.questions.why.readings import encoded, other_queries
-from embaudit.questions.why.sticky import without_severe
-from embaudit.questions.why.words import WordWeights, words_in_name
+from embaudit.remedies.screening.count import counts_of
 from embaudit.stores.store import Metric, Store
+
+
+@dataclass(frozen=True)
+class WithoutTokens:
+    """A text without its severe tokens.
+
+    Attributes:
+        tokens: as the tokenizer writes them, with how often each stands there.
+        vector: (D,) of the rest.
+    """
+
+    tokens: tuple[str, ...]
+    vector: np.ndarray
+
+
+def without_severe(
+    function: EmbeddingFunction, text: str, role: TextKind, severe: Collection[int]
+) -> WithoutTokens | None:
+    """None if it has none, nothing else, or nobody sees the function's tokens."""
+    if function.checkpoint is None or not severe:
+        return None
+    reading = function.checkpoint.reading(role)
+    ids = reading.content_ids(text)
+    counts = counts_of(ids, severe)
+    rest = [one for one in reading.own_ids([text])[0] if one not in counts]
+    if not counts or not rest:
+        return None
+    whole = reading.with_special_tokens(reading.cut(rest, reading.content_limit))
+    names = reading.tokenizer.convert_ids_to_tokens(list(counts))
+    shown = tuple(f"{name!r} × {count:,}" for name, count in zip(names, counts.values(), strict=True))
+    return WithoutTokens(shown, Encoder(reading).encode_ids([whole])[0])
+
 
 # Of what was asked for, by weight of its words: so much in a field, or in a piece, is no chance.
 IN_FIELD, ANSWERS = 0.4, 0.4

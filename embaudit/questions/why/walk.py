@@ -17,12 +17,11 @@ from embaudit.questions.why.absent import NEAR_IDS, near_ids
 from embaudit.questions.why.asked import answers, as_rows_have_it
 from embaudit.questions.why.built import IndexOrigin, how_built
 from embaudit.questions.why.case import OTHER_QUERIES, Case, StoreAnswer
-from embaudit.questions.why.gathered import ExpectedRow, StoreScan, gather
+from embaudit.questions.why.gathered import ExpectedRow, StoreScan, WordWeights, gather
 from embaudit.questions.why.other_ways import OtherMeans, has_vector, with_other_ways
 from embaudit.questions.why.ranked import FIRST, RankedQueries, ranked
 from embaudit.questions.why.readings import OtherQuery, encoded
 from embaudit.questions.why.verdict import ShownResults
-from embaudit.questions.why.words import WordWeights
 from embaudit.stores.search import Settings, StoreSearch
 from embaudit.stores.store import Metric, RowBatch, Store
 

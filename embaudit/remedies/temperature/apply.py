@@ -1,13 +1,19 @@
 """Writes a checkpoint at another temperature: the same folder, with scaled rows in its weight files.
 
 It is built in a temporary folder, loaded, compared with the source at that temperature, and only then renamed.
+
+A model's parameter is found in the files by name and always by content.
+Files use the tensor names of the class that saved them (``bert.encoder…``), and older layouts store W_q, W_k and W_v in
+one tensor that transformers splits. So a match must contain the parameter bit for bit.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,13 +21,131 @@ from embaudit.checkpoint import Checkpoint, Encoder, load_checkpoint
 from embaudit.checkpoint.anatomy import anatomy_of
 from embaudit.checkpoint.model import UNUSED_WEIGHTS
 from embaudit.checkpoint.rewrite import SAMPLE, add_section, copied, open_source
-from embaudit.remedies.temperature.card import Note, section
+from embaudit.checkpoint.tensors import StoredTensor
 from embaudit.remedies.temperature.context import temperature
-from embaudit.remedies.temperature.places import find_places
-from embaudit.remedies.temperature.plan import plan_scalings
-from embaudit.remedies.temperature.support import Support, support_of
+from embaudit.remedies.temperature.plan import Scaling, Support, plan_scalings, support_of
 from embaudit.remedies.temperature.temperatures import Temperatures
-from embaudit.words.errors import MeasureError, UsageError
+from embaudit.words.errors import CheckpointError, MeasureError, UsageError
+
+if TYPE_CHECKING:
+    import torch
+
+
+@dataclass(frozen=True)
+class Note:
+    """What users of the scaled checkpoint need to know.
+
+    Attributes:
+        source: the checkpoint as the user named it.
+        weights_sha256: hash of the source's weights.
+        tau: the temperatures in readable form.
+        divided: names of the scaled tensors in the files.
+        is_bias_divided: whether the position bias was divided, too.
+        offset: what the model adds to a stored gain before using it (Gemma: 1).
+    """
+
+    source: str
+    weights_sha256: str
+    tau: str
+    divided: tuple[str, ...]
+    is_bias_divided: bool
+    offset: float
+    version: str
+
+
+def section(note: Note) -> str:
+    """The note as a section of a model card."""
+    gain = f" (for gains w, w + {note.offset:g} was divided)" if note.offset else ""
+    undo = f"w becomes (w + {note.offset:g})·τ − {note.offset:g}" if note.offset else "multiply the same values by τ"
+    bias = " The position bias was divided, too, as in the paper's code." if note.is_bias_divided else ""
+    names = "\n".join(f"- `{name}`" for name in note.divided)
+    return f"""## Attention temperature
+
+The weights of `{note.source}` (sha256 `{note.weights_sha256}`)
+with one change, made by embaudit {note.version}: attention is softmax(QKᵀ/(τ√d)) with **τ = {note.tau}**.
+Nothing was trained.{bias}
+
+In the tensors below, the values that produce queries were divided by τ{gain}. Everything else is identical to the
+source, byte for byte; the figures above are those of the source. To undo the change: {undo}.
+
+<details><summary>{len(note.divided)} tensors</summary>
+
+{names}
+
+</details>
+"""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Rows of a stored tensor, from ``first`` on, that equal one parameter of the model."""
+
+    stored: StoredTensor
+    first: int
+    scaling: Scaling
+
+    def scale(self) -> None:
+        """Apply the plan's division to the file."""
+        own = self.stored.read(self.first, len(self.scaling.parameter))
+        scaled = own.clone()
+        self.scaling.write_rows(scaled, self.scaling.divided(own))
+        self.stored.overwrite(self.first, scaled)
+
+
+def find_places(scalings: Sequence[Scaling], tensors: Mapping[str, StoredTensor]) -> list[Place]:
+    """The place of each parameter that a plan divides.
+
+    Raises:
+        CheckpointError: if a parameter is not in the files, or in several places.
+    """
+    found: dict[str, Place] = {}
+    for scaling in scalings:
+        stem, _, leaf = scaling.name.rpartition(".")
+        weight = found.get(f"{stem}.weight")
+        if leaf == "bias" and weight is not None:
+            # Biases may be all zero in every layer, so take the one stored next to the weight.
+            beside = tensors.get(weight.stored.name.removesuffix("weight") + "bias")
+            places = [Place(beside, weight.first, scaling)] if beside and _holds(beside, weight.first, scaling) else []
+        else:
+            named = [stored for name, stored in tensors.items() if _is_same(name, scaling.name)]
+            places = list(_of_content(scaling, named)) or list(_of_content(scaling, tensors.values()))
+        if len(places) != 1:
+            raise CheckpointError(
+                f"{scaling.name} is in {len(places)} places in the weight files instead of one: embaudit cannot tell "
+                "what to scale.",
+                kept="Nothing was written.",
+                next_step="Save it again with transformers (model.save_pretrained), and scale that.",
+            )
+        found[scaling.name] = places[0]
+    return list(found.values())
+
+
+def _is_same(stored: str, name: str) -> bool:
+    return stored == name or stored.endswith("." + name) or name.endswith("." + stored)
+
+
+def _of_content(scaling: Scaling, among: Iterable[StoredTensor]) -> Iterator[Place]:
+    shape = tuple(scaling.parameter.shape)
+    for stored in among:
+        if stored.shape[1:] == shape[1:] and stored.shape and stored.shape[0] % shape[0] == 0:
+            for first in range(0, stored.shape[0], shape[0]):
+                if _holds(stored, first, scaling):
+                    yield Place(stored, first, scaling)
+
+
+def _holds(stored: StoredTensor, first: int, scaling: Scaling) -> bool:
+    parameter = scaling.parameter.detach().cpu()
+    if stored.shape[1:] != tuple(parameter.shape[1:]) or stored.shape[0] < first + len(parameter):
+        return False
+    # Compare one row first: it is cheap to read and rules out most others.
+    return _equal(stored.read(first, 1), parameter[:1]) and _equal(stored.read(first, len(parameter)), parameter)
+
+
+def _equal(stored: torch.Tensor, parameter: torch.Tensor) -> bool:
+    import torch
+
+    return torch.equal(stored.to(parameter.dtype), parameter)
+
 
 # Tolerance between vectors of the written checkpoint and the source's at that temperature.
 VECTOR_TOLERANCE = {"float32": 1e-5, "bfloat16": 5e-2, "float16": 1e-2}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from embaudit.measures.impact import ImpactSettings
 from embaudit.measures.impact.arms import ArmName, found_arms, with_ordinary
-from embaudit.measures.impact.settings import ImpactSettings
 from embaudit.measures.impact.steps.scores import NEVER_POISONED, ByArm, PoisonedSide, impact_scores, impact_vectors
 from embaudit.measures.run import Run
 from embaudit.measures.sticky.inspect import find_token

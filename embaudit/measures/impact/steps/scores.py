@@ -16,11 +16,15 @@ from pydantic import BaseModel, ConfigDict
 from embaudit.corpora.downstream.material import Judgements
 from embaudit.corpora.downstream.similarity import Similarity
 from embaudit.corpora.downstream.task import Scored, Vectors
-from embaudit.measures.impact import MEASURE_VERSION
-from embaudit.measures.impact.effects import ArmEffect, Cell, CellEffects, clean_and_poisoned
-from embaudit.measures.impact.poison import poison, poisoned_half
-from embaudit.measures.impact.settings import ImpactSettings
-from embaudit.measures.impact.tables import ImpactDataSetRow, ImpactQueryRow, ImpactRow, ImpactTokenRow
+from embaudit.measures.impact import (
+    MEASURE_VERSION,
+    ImpactDataSetRow,
+    ImpactQueryRow,
+    ImpactRow,
+    ImpactSettings,
+    ImpactTokenRow,
+)
+from embaudit.measures.impact.arms import ArmEffect, Cell, CellEffects, clean_and_poisoned, poison, poisoned_half
 from embaudit.measures.task_material import (
     VECTOR_SCHEMA,
     Material,

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from embaudit.measures.impact.steps.scores import CLEAN, NEVER_POISONED, PoisonedSide, impact_vectors
+from embaudit.measures.mitigation import NONE, MitigationSettings, Remedy
 from embaudit.measures.mitigation.remedies import SPACES
-from embaudit.measures.mitigation.settings import NONE, MitigationSettings, Remedy
 from embaudit.measures.mitigation.steps.remedies import (
     MeasuredTokens,
     Sides,
@@ -19,8 +19,8 @@ from embaudit.measures.mitigation.steps.remedies import (
     possible_remedies,
 )
 from embaudit.measures.run import Run
+from embaudit.measures.sticky import StickySettings
 from embaudit.measures.sticky.plan import choose_controls, eligible_tokens
-from embaudit.measures.sticky.settings import StickySettings
 from embaudit.measures.sticky.steps import measured_on
 from embaudit.measures.sticky.steps.files import Sample
 from embaudit.measures.sticky.steps.severe import severe_tokens

@@ -13,13 +13,28 @@ from pydantic import BaseModel, ConfigDict
 
 from embaudit.corpora.downstream.paired import PairedScores
 from embaudit.corpora.downstream.task import Vectors, unit_rows
-from embaudit.measures.impact.poison import poison
+from embaudit.measures.impact.arms import poison
 from embaudit.measures.impact.steps.scores import CLEAN, PoisonedSide
-from embaudit.measures.mitigation import MEASURE_VERSION
-from embaudit.measures.mitigation.losses import Inserted, insert_all, insert_with, losses
-from embaudit.measures.mitigation.remedies import SPACES, Transform, encode_with, fitted
-from embaudit.measures.mitigation.settings import NONE, MitigationSettings, Remedy
-from embaudit.measures.mitigation.tables import METRICS, MitigationLossRow, MitigationRow, MitigationTokenRow
+from embaudit.measures.mitigation import (
+    MEASURE_VERSION,
+    METRICS,
+    NONE,
+    MitigationLossRow,
+    MitigationRow,
+    MitigationSettings,
+    MitigationTokenRow,
+    Remedy,
+)
+from embaudit.measures.mitigation.remedies import (
+    SPACES,
+    Inserted,
+    Transform,
+    encode_with,
+    fitted,
+    insert_all,
+    insert_with,
+    losses,
+)
 from embaudit.measures.sticky.scores import SEVERITY_FROM_LOSS
 from embaudit.measures.sticky.steps.files import Sample
 from embaudit.measures.sticky.steps.severe import treatable

@@ -6,15 +6,11 @@ from math import ceil
 
 from embaudit.corpora.draw import Draw
 from embaudit.measures.run import Run
-from embaudit.measures.socm.settings import SocmSettings
-from embaudit.measures.socm.steps.contrast import socm_contrast
-from embaudit.measures.socm.steps.cut import socm_cut
-from embaudit.measures.socm.steps.listed import socm_listed
-from embaudit.measures.socm.steps.plane import socm_plane
-from embaudit.measures.socm.steps.poolings import socm_poolings
-from embaudit.measures.socm.steps.summary import socm_summary
+from embaudit.measures.socm import SocmSettings
+from embaudit.measures.socm.steps.listed import socm_contrast, socm_listed
+from embaudit.measures.socm.steps.samples import socm_plane, socm_poolings, socm_tightness
+from embaudit.measures.socm.steps.summary import socm_cut, socm_summary
 from embaudit.measures.socm.steps.texts import DescribedTexts, UndefinedTexts, socm_pairs, socm_texts
-from embaudit.measures.socm.steps.tightness import socm_tightness
 from embaudit.steps.results import Staged, StagedCorpus
 from embaudit.system.settings import Settings
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from embaudit.measures.sticky.settings import SAMPLED_TOKENS
+from embaudit.measures.sticky import SAMPLED_TOKENS
 from embaudit.statistics.intervals import MIN_UNITS, jackknife_half_width
 from embaudit.words.estimate import Estimate
 

@@ -1,4 +1,4 @@
-"""What the steps of the sticky-token measure pass to each other: staged files and their columns.
+"""What the steps of the sticky-token measure work on: shards of tokens, and staged files with their columns.
 
 Sums over similarities (``moments``) are not published; the ``sticky_*`` tables are.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -16,14 +16,8 @@ from pydantic import BaseModel, ConfigDict
 from embaudit.checkpoint import Encoder
 from embaudit.measures.sticky.moments import Moments
 from embaudit.measures.sticky.pairs import SentencePair, SentenceSet
-from embaudit.measures.sticky.points import (
-    SCORING_GROUPS,
-    VALIDATION_GROUPS,
-    Points,
-    every_against_every,
-    given_pairs,
-)
-from embaudit.steps.results import CheckpointSpec, Staged, encoder_of
+from embaudit.measures.sticky.points import SCORING_GROUPS, VALIDATION_GROUPS, Points, every_against_every, given_pairs
+from embaudit.steps.results import NOT_IN_KEY, CheckpointSpec, Staged, encoder_of
 from embaudit.steps.staging.stage import read_rows, read_table
 
 Purpose = Literal["scoring", "validation"]
@@ -170,3 +164,39 @@ def join_stages(stages: Sequence[Sequence[Staged]]) -> tuple[np.ndarray, list[in
         held = moments.values[np.searchsorted(ids, later_ids)]
         ids, draws, moments = later_ids, draws + later_draws, Moments(np.concatenate([held, later.values], axis=1))
     return ids, draws, moments
+
+
+# What few tokens are divided into, so that several workers have a share, where each shard has work for seconds.
+SHARDS, ENCODES_PER_SHARD = 8, 4_096
+
+
+class TokenShard(BaseModel):
+    """Some of the tokens of a scan, and what its progress shows.
+
+    Attributes:
+        label: what is done, the same for all shards.
+        total: work of all shards together, in encodes (tokens for the reference protocol).
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    token_ids: tuple[int, ...]
+    label: Annotated[str, NOT_IN_KEY]
+    number: Annotated[int, NOT_IN_KEY]
+    total: Annotated[int, NOT_IN_KEY]
+
+
+def token_shards(token_ids: np.ndarray, size: int, total: int, label: str) -> list[dict[str, Any]]:
+    """Shards of ``size`` tokens each.
+
+    Args:
+        total, label: the same for all shards (``TokenShard``).
+    """
+    return [
+        {
+            "shard": TokenShard(
+                token_ids=token_ids[start : start + size].tolist(), number=number, total=total, label=label
+            )
+        }
+        for number, start in enumerate(range(0, len(token_ids), size))
+    ]

@@ -9,13 +9,11 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from embaudit.measures.run import Run
-from embaudit.measures.sticky import reference
+from embaudit.measures.sticky import StickySettings, reference
 from embaudit.measures.sticky.inspect import decoded
-from embaudit.measures.sticky.settings import StickySettings
-from embaudit.measures.sticky.steps.files import pair_rows, read_pairs, read_u
-from embaudit.measures.sticky.steps.shards import TokenShard, token_shards
+from embaudit.measures.sticky.steps.files import TokenShard, pair_rows, read_pairs, read_u, token_shards
 from embaudit.measures.sticky.tables import StickyPairRow, StickyReferenceRow, StickyReferenceSummaryRow
-from embaudit.measures.sticky.thresholds import adaptive_threshold
+from embaudit.measures.sticky.verdicts import adaptive_threshold
 from embaudit.steps.progress import tracked
 from embaudit.steps.results import CheckpointSpec, Staged, StagedCorpus, encoder_of
 from embaudit.steps.staging.stage import read_rows

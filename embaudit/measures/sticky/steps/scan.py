@@ -10,7 +10,7 @@ import numpy as np
 from embaudit.measures.sticky import MEASURE_VERSION
 from embaudit.measures.sticky.baseline import input_embeddings
 from embaudit.measures.sticky.moments import insert_tokens
-from embaudit.measures.sticky.plan import choose_shortlists
+from embaudit.measures.sticky.plan import ScoreBoard, SearchFound, choose_shortlists, misses_of
 from embaudit.measures.sticky.points import Points
 from embaudit.measures.sticky.scores import PROTOCOLS, Scores
 from embaudit.measures.sticky.scores import score as score_tokens
@@ -26,15 +26,14 @@ from embaudit.measures.sticky.search import predict as predict_scores
 from embaudit.measures.sticky.steps.files import (
     Purpose,
     Sample,
+    TokenShard,
     join_stages,
     moment_columns,
     points_of,
     read_frame,
     read_moments,
 )
-from embaudit.measures.sticky.steps.shards import TokenShard
 from embaudit.measures.sticky.tables import StickyScoreRow
-from embaudit.measures.sticky.tally import ScoreBoard, SearchFound, misses_of
 from embaudit.steps.progress import tracked
 from embaudit.steps.results import CheckpointSpec, Staged, encoder_of
 from embaudit.steps.step import Outputs, step

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from embaudit.corpora.chosen_pairs import read_chosen_pairs
-from embaudit.measures.sticky import MEASURE_VERSION
+from embaudit.measures.sticky import MEASURE_VERSION, StickySettings
 from embaudit.measures.sticky.pairs import (
     SentencePair,
     SentenceSet,
@@ -17,7 +17,6 @@ from embaudit.measures.sticky.pairs import (
     spread_pairs,
 )
 from embaudit.measures.sticky.points import unit_rows
-from embaudit.measures.sticky.settings import StickySettings
 from embaudit.measures.sticky.steps.files import Purpose, pair_rows, read_pairs, sentence_rows
 from embaudit.measures.sticky.tables import StickyPairRow, StickySentenceRow
 from embaudit.steps.progress import tracked

@@ -7,13 +7,11 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from embaudit.measures.sticky import MEASURE_VERSION
+from embaudit.measures.sticky import COMPARED_TOKENS, MEASURE_VERSION
 from embaudit.measures.sticky.effects import Effect, measure_effects
 from embaudit.measures.sticky.moments import Moments
-from embaudit.measures.sticky.settings import COMPARED_TOKENS
+from embaudit.measures.sticky.steps.candidates import ScanPrecision, SearchMaterial
 from embaudit.measures.sticky.steps.files import Sample, points_of, read_moments
-from embaudit.measures.sticky.steps.precision import ScanPrecision
-from embaudit.measures.sticky.steps.search import SearchMaterial
 from embaudit.steps.results import CheckpointSpec, Staged
 from embaudit.steps.step import Outputs, step
 

@@ -6,16 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from embaudit.measures.sticky import MEASURE_VERSION
+from embaudit.measures.sticky import MEASURE_VERSION, StickySettings
 from embaudit.measures.sticky.effects import measure_effects, near_u_before
-from embaudit.measures.sticky.plan import is_ordinary
+from embaudit.measures.sticky.plan import SearchFound, is_ordinary
 from embaudit.measures.sticky.prevalence import MeasuredLosses, losses, noise, prevalence
 from embaudit.measures.sticky.scores import score
 from embaudit.measures.sticky.search import halves
-from embaudit.measures.sticky.settings import StickySettings
 from embaudit.measures.sticky.steps.files import Sample, points_of, read_moments
 from embaudit.measures.sticky.tables import StickySeverityRow, StickySummaryRow, StickyValidationRow
-from embaudit.measures.sticky.tally import SearchFound
 from embaudit.measures.sticky.verdicts import (
     TokenEffects,
     common_thresholds,

@@ -11,7 +11,7 @@ import numpy as np
 from embaudit.checkpoint.vocabulary import entries
 from embaudit.measures.run import Run
 from embaudit.measures.sticky import baseline
-from embaudit.measures.sticky.steps.shards import ENCODES_PER_SHARD, SHARDS, TokenShard
+from embaudit.measures.sticky.steps.files import ENCODES_PER_SHARD, SHARDS, TokenShard
 from embaudit.steps.progress import tracked
 from embaudit.steps.results import CheckpointSpec, Staged, encoder_of
 from embaudit.steps.staging.stage import read_table

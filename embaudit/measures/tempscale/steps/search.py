@@ -7,9 +7,8 @@ from typing import Any
 
 from embaudit.checkpoint.anatomy import anatomy_of
 from embaudit.measures.task_material import read_vectors
-from embaudit.measures.tempscale import MEASURE_VERSION
+from embaudit.measures.tempscale import MEASURE_VERSION, TempscaleSettings
 from embaudit.measures.tempscale.search import Found, Part, report
-from embaudit.measures.tempscale.settings import TempscaleSettings
 from embaudit.measures.tempscale.steps.temperatures import scope_of, tasks_of, temperatures_of
 from embaudit.measures.tempscale.tables import TempscaleSearchRow
 from embaudit.remedies.temperature import plan_scalings

@@ -15,18 +15,15 @@ import numpy as np
 from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.checkpoint.anatomy import anatomy_of
 from embaudit.checkpoint.tokenizer import position_limit
-from embaudit.corpora.downstream.classification import Classification
-from embaudit.corpora.downstream.clustering import Clustering
+from embaudit.corpora.downstream.labelled import Classification, Clustering
 from embaudit.corpora.downstream.material import GradedPairs, Judgements
 from embaudit.corpora.downstream.retrieval import Retrieval
 from embaudit.corpora.downstream.similarity import Similarity
 from embaudit.corpora.downstream.task import Task
 from embaudit.measures.task_material import VECTOR_SCHEMA, kind_of, read_material, read_vectors, texts_of, vector_rows
-from embaudit.measures.tempscale import MEASURE_VERSION
-from embaudit.measures.tempscale.baselines import average_pieces, pieces_of
-from embaudit.measures.tempscale.compare import compare
+from embaudit.measures.tempscale import MEASURE_VERSION, TempscaleSettings
+from embaudit.measures.tempscale.compare import average_pieces, compare, pieces_of
 from embaudit.measures.tempscale.search import Part
-from embaudit.measures.tempscale.settings import TempscaleSettings
 from embaudit.measures.tempscale.tables import TempscaleChoiceRow, TempscaleRow
 from embaudit.remedies.temperature import Temperatures, support_of, temperature
 from embaudit.steps.progress import tracked
