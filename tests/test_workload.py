@@ -212,7 +212,7 @@ def test_of_sticky_tokens_search_and_validation_run_as_the_scan(settings: Sticky
     search = READABLE.searched * settings.draws
     listed = min(2 * 0.02 * READABLE.searched, 2 * (settings.max_shortlist or READABLE.searched))
     validation = (listed + settings.controls) * settings.validation_draws
-    assert scanned == pytest.approx(search + validation if as_scanned else candidates)
+    assert scanned == pytest.approx(search + validation if as_scanned else search)
     # u and the evidence stay in the audit's own.
     own = sum(one.texts for one in work if one.runs_in == "audit")
     assert own == pytest.approx(sum(one.texts for one in work) - scanned)
