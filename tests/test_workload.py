@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from embaudit.checkpoint import Checkpoint
+from embaudit.checkpoint import Checkpoint, precision
 from embaudit.checkpoint.precision import ProductSeconds, operations_per_second
 from embaudit.measures.profile import load_profile
 from embaudit.measures.sticky import StickySettings
@@ -95,6 +96,16 @@ def test_rounding_takes_little_of_what_is_known() -> None:
 @pytest.mark.parametrize("widths", [(64, 256), (100, 300), (384, 1536)])
 def test_this_machine_computes_a_layer(widths: tuple[int, int]) -> None:
     assert 1e7 < operations_per_second("cpu", "float32", widths) < 1e15
+
+
+def test_throughput_is_operations_by_the_time_of_the_fastest_layer(monkeypatch: pytest.MonkeyPatch) -> None:
+    hidden, tokens = 64, precision.TOKENS_PER_BATCH["cpu"] // precision.TEXT_TOKENS * precision.TEXT_TOKENS
+    # The first layer warms up; of the others one takes .25 s, and the rest .5 s.
+    took = [9.0, *([0.5] * (precision.REPEATS - 1)), 0.25]
+    clock = iter(accumulate(chain.from_iterable((1.0, seconds) for seconds in took)))
+    monkeypatch.setattr(precision.time, "perf_counter", lambda: next(clock))
+    operations = tokens * (24 * hidden**2 + 4 * precision.TEXT_TOKENS * hidden)
+    assert operations_per_second("cpu", "float32", (hidden, 4 * hidden)) == pytest.approx(operations / 0.25)
 
 
 def test_what_measures_share_is_counted_for_the_first_of_them() -> None:

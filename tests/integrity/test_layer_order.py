@@ -12,7 +12,7 @@ import torch
 from embaudit.checkpoint import Checkpoint
 from embaudit.measures.integrity.blocks import read_blocks
 from embaudit.measures.integrity.heads import head_findings, spread_of_halves
-from embaudit.measures.integrity.layer_order import best_order
+from embaudit.measures.integrity.layer_order import _unit, best_order
 
 
 def drifting(layers: int, count: int = 8, d: int = 200, seed: int = 0) -> list[np.ndarray]:
@@ -29,6 +29,12 @@ def drifting(layers: int, count: int = 8, d: int = 200, seed: int = 0) -> list[n
 
 def slow_fit(profiles: list[np.ndarray], order: tuple[int, ...]) -> float:
     return float(np.mean([sum(np.corrcoef(one[a], one[b])[0, 1] for a, b in pairwise(order)) for one in profiles]))
+
+
+def test_a_profile_is_centred_and_scaled_by_itself() -> None:
+    profiles = np.array([[1.0, 2.0, 6.0], [10.0, 10.0, 40.0]])
+    slow = [(row - row.mean()) / np.sqrt(((row - row.mean()) ** 2).sum()) for row in profiles]
+    assert _unit(profiles) == pytest.approx(np.array(slow))
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2, 3, 4), (0, 3, 2, 1, 4), (1, 0, 2, 3, 4), (0, 2, 3, 4, 1), (3, 0, 4, 1, 2)])

@@ -100,6 +100,8 @@ def test_the_part_that_is_read_takes_so_many_operations(tiny_checkpoint: Checkpo
         answers = {before.documents[one]: grade for one, grade in before.relevant[place].items()}
         assert {judged.documents[one]: grade for one, grade in judged.relevant[place].items()} == answers
     assert len(part.findings()) == (read < 1)
+    figures = part.figures()
+    assert [tuple(figures[name].values()) for name in ("read", "of")] == [sizes(part.read), sizes(sample)]
 
 
 def test_what_somebody_gave_is_read_as_it_is(tiny_checkpoint: Checkpoint) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -98,6 +99,15 @@ DEFECTS = {
 def test_a_defect_is_found(vectors: np.ndarray, name: str, level: str) -> None:
     _, found = looked_at(vectors, [f"text {row}" for row in range(len(vectors))])
     assert found.get(name) == level
+
+
+def test_of_two_lengths_a_row_of_each_is_named() -> None:
+    vectors = DEFECTS["two lengths"][0]
+    alone, _ = looked_at(vectors)
+    (said,) = [one.sentence for one in findings_alone(index_of(vectors), alone) if one.name == "two_lengths"]
+    one, other = (int(place) for place in re.findall(r"row (\d+)", said))
+    lengths = np.linalg.norm(vectors, axis=1)
+    assert {lengths[one - 1] > lengths.mean(), lengths[other - 1] > lengths.mean()} == {True, False}
 
 
 def test_equal_vectors_of_one_text_are_no_defect_and_different_ones_are_named() -> None:

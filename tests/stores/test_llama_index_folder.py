@@ -59,3 +59,9 @@ def test_a_broken_folder_is_named(tmp_path: Path) -> None:
     (folder(tmp_path) / "default__vector_store.json").write_text('{"embedding_dict": {"a": [1.')
     with pytest.raises(EmbauditError, match="is not JSON"):
         open_store(tmp_path)
+    (tmp_path / "default__vector_store.json").write_text("[1, 2]")
+    with pytest.raises(EmbauditError, match="is no object"):
+        open_store(tmp_path)
+    (tmp_path / "default__vector_store.json").write_text('{"embedding_dict": [1, 2]}')
+    with pytest.raises(EmbauditError, match="has no embedding_dict"):
+        open_store(tmp_path)

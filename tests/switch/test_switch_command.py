@@ -146,6 +146,8 @@ def test_queries_without_judgements_still_tell_overlap(called: Callable[..., Swi
     (search,) = report.searches
     assert search.queries == 12
     assert search.overlap.low is not None
+    (said,) = [one for one in report.findings if one.name == "overlap"]
+    assert (said.value, said.low, said.high) == (search.overlap.value, search.overlap.low, search.overlap.high)
     assert search.ways["NEW alone"].ndcg is None
     assert [one.metric for one in report.quality] == ["Spearman's ρ"]
 
