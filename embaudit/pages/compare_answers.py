@@ -20,8 +20,8 @@ from embaudit.questions.answer import WORSE_WHEN, AnswerFigure
 from embaudit.questions.asked import QUESTIONS
 from embaudit.system.address import Warehouse, warehouse_at
 from embaudit.warehouse.connect import open_reader
-from embaudit.warehouse.gate.answers import KeptAnswer, find_answers, find_answers_before
-from embaudit.warehouse.gate.policy import PREVIOUS
+from embaudit.warehouse.named import PREVIOUS
+from embaudit.warehouse.named_answers import KeptAnswer, figures_of, find_answers, find_answers_before
 
 LEVEL: dict[str, Level] = {level: level for level in LEVELS}
 FINDINGS = {
@@ -150,11 +150,10 @@ def _read(connection: duckdb.DuckDBPyConnection, answer: KeptAnswer) -> AnswerSi
 
     ((asked,),) = connection.execute("SELECT question FROM answer WHERE answer_id = ?", [answer.answer_id]).fetchall()
     about = QUESTIONS[answer.asks].arguments()
-    figures = (AnswerFigure(*row) for row in rows("figure, value, item, low, high, of", "answer_figure"))
     return AnswerSide(
         answer,
         {name: value for name, value in json.loads(asked).items() if name not in about},
-        {(one.figure, one.item): one for one in figures},
+        {(one.figure, one.item): one for one in figures_of(connection, answer)},
         {
             name: {"level": level, "sentence": sentence}
             for _, name, level, sentence in reversed(rows("place, name, level, sentence", "answer_finding"))

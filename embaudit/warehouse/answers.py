@@ -13,6 +13,7 @@ from embaudit.questions.report import Report
 from embaudit.questions.worse import VERDICTS, EarlierFigure, beside_earlier, falls
 from embaudit.system.address import Warehouse, warehouse_at
 from embaudit.warehouse.connect import open_reader
+from embaudit.warehouse.named_answers import FIGURES
 
 
 def find_answer(warehouse: Warehouse | str, content_key: str, wait_seconds: float) -> dict[str, Any] | None:
@@ -52,8 +53,7 @@ def is_worse_again(row: Mapping[str, Any], warehouse: Warehouse | str, wait_seco
     """
     if row["level"] == "problem":
         return False
-    sql = "SELECT figure, value, item, low, high, of FROM answer_figure WHERE answer_id = $id ORDER BY ALL"
-    figures = _rows(warehouse, sql, {"id": row["computed_id"]}, wait_seconds)
+    figures = _rows(warehouse, FIGURES, {"id": row["computed_id"]}, wait_seconds)
     before = _before(warehouse, row["question_key"], wait_seconds)
     return any(falls((AnswerFigure(*figure) for figure in figures), before))
 

@@ -14,7 +14,7 @@ import duckdb
 
 from embaudit.words.errors import CheckFailed, UsageError
 
-LATEST = "latest"
+LATEST, PREVIOUS = "latest", "previous"
 LIST_THEM = "List what it has: embaudit list audits, or embaudit list checkpoints"
 
 

@@ -9,8 +9,7 @@ from typing import Any
 
 import duckdb
 
-from embaudit.warehouse.gate.policy import PREVIOUS
-from embaudit.warehouse.named import State, find_state
+from embaudit.warehouse.named import PREVIOUS, State, find_state
 from embaudit.warehouse.precision import FULL
 from embaudit.warehouse.tables import MEASURE_OF
 from embaudit.words.errors import UsageError

@@ -14,11 +14,11 @@ from embaudit.measures import MeasureName
 from embaudit.questions.answer import ASKS
 from embaudit.system.keys import content_key
 from embaudit.warehouse.gate.figures import unknown_figure
+from embaudit.warehouse.named import PREVIOUS
 
 Missing = Literal["trip", "warn"]
 # Worst first; each includes those before it.
 SEVERITIES = ("strong", "moderate", "weak")
-PREVIOUS = "previous"
 
 
 class _Part(BaseModel):

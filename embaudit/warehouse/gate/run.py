@@ -8,20 +8,14 @@ import duckdb
 
 from embaudit.system.address import Warehouse, warehouse_at
 from embaudit.warehouse.connect import open_reader
-from embaudit.warehouse.gate.answers import (
-    KeptAnswer,
-    asked_in_several_ways,
-    find_answers,
-    find_answers_before,
-    no_answer,
-    read_answers,
-)
+from embaudit.warehouse.gate.answers import asked_in_several_ways, read_answers
 from embaudit.warehouse.gate.evaluate import evaluate
 from embaudit.warehouse.gate.facts import find_baseline, of_profiles, read_facts
 from embaudit.warehouse.gate.policy import Policy
 from embaudit.warehouse.gate.verdict import GateVerdict
 from embaudit.warehouse.migrate import require_newest
 from embaudit.warehouse.named import LATEST, find_checkpoint, find_state
+from embaudit.warehouse.named_answers import KeptAnswer, find_answers, find_answers_before, no_answer
 
 
 def run_gate(
