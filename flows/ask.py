@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from prefect import flow
@@ -15,12 +16,14 @@ from embaudit.pages.markdown import plain, render
 from embaudit.questions.answer import AnswerRow, Asks
 from embaudit.questions.answered import answer_key, question_key, rows_of, subjects_of
 from embaudit.questions.asked import question_of
+from embaudit.questions.passport.question import VerifyQuestion
 from embaudit.questions.question import Question
+from embaudit.stores.place import StorePlace
 from embaudit.system.address import warehouse_at
 from embaudit.system.settings import Settings
 from embaudit.warehouse.answers import latest_answer
 from embaudit.watch.asked import AnsweredNow, AskedEntry
-from embaudit.words.errors import EmbauditError, ProblemFound, is_of_interrupt, one_line
+from embaudit.words.errors import EmbauditError, EmptyStore, ProblemFound, is_of_interrupt, one_line
 from embaudit.words.masking import shown_place
 from embaudit_flows.gpu import gpu_slot
 from embaudit_flows.notify import Notifier, notify_on_failure
@@ -121,6 +124,7 @@ def answered(question: Question, warehouse: str | None = None) -> AnswerOutcome:
     rows = rows_of(question, report, key, asked)
     (answer,) = rows[AnswerRow]
     keep_answer(rows, place, wait, str(settings.staging))
+    report.remember()
     page: str | None = None
     try:
         page = write_answer(report, str(answer["answer_id"]), reports)
@@ -140,9 +144,23 @@ def answered(question: Question, warehouse: str | None = None) -> AnswerOutcome:
     return _outcome(answer, is_reused=False, page=page)
 
 
-def answer_of_entry(entry: AskedEntry, warehouse: str) -> AnsweredNow:
-    """What a night is answered; what cannot be answered is said in its line, and raises nothing."""
-    question, wait = entry.question, Settings().lock_wait_seconds
+def answers_of_entry(entry: AskedEntry, warehouse: str) -> Iterator[AnsweredNow]:
+    """What a night is answered; what cannot be answered is said in its line, and raises nothing.
+
+    Where what is asked is not the function that it should be, nothing is said of what it has built.
+    """
+    for question in entry.questions:
+        passport = getattr(question, "passport", None)
+        if passport is not None and not Path(passport).exists() and not entry.makes_passport:
+            continue
+        answer = _answer_of(question, entry, warehouse)
+        yield answer
+        if answer.asks == "verify" and answer.level != "ok":
+            return
+
+
+def _answer_of(question: Question, entry: AskedEntry, warehouse: str) -> AnsweredNow:
+    wait = Settings().lock_wait_seconds
     subject, _ = subjects_of(question)
     of_entry: dict[str, Any] = {"asks": question.asks, "subject": subject}
     try:
@@ -152,15 +170,24 @@ def answer_of_entry(entry: AskedEntry, warehouse: str) -> AnsweredNow:
             is_told = before["level"] != "not measured"
             if entry.every == "week" and is_told and datetime.now(UTC) - before["asked"] < WEEK:
                 return AnsweredNow(**of_entry, **{name: before[name] for name in TOLD}, is_new=False)
+        if isinstance(question, VerifyQuestion) and not Path(question.passport).exists():
+            return AnsweredNow(**of_entry, verdict="first seen", level="ok", line=question.make_first())
         outcome = answered(question, warehouse)
     except EmbauditError as error:
-        return AnsweredNow(**of_entry, line=f"{error.happened} {error.next_step}".strip())
+        called = "index_empty" if isinstance(error, EmptyStore) else "index_gone" if _is_gone(question) else ""
+        return AnsweredNow(**of_entry, line=f"{error.happened} {error.next_step}".strip(), called=called)
     except Exception as error:  # one question must not end a night
         if is_of_interrupt(error):
             raise
         run_logger().exception("An error that nobody expected:")
         return AnsweredNow(**of_entry, line=f"{type(error).__name__}: {one_line(error)} Please report it.")
     return AnsweredNow(**of_entry, **{name: getattr(outcome, name) for name in TOLD})
+
+
+def _is_gone(question: Question) -> bool:
+    """Whether nothing is where its store's file or folder should be; of a server, that is what it says itself."""
+    store = getattr(question, "store", None)
+    return store is not None and StorePlace(str(store)).is_path and not Path(str(store)).exists()
 
 
 def _ended(outcome: AnswerOutcome) -> AnswerOutcome:

@@ -2,9 +2,8 @@
 
 Nothing is audited twice. Unreadable sources, an unreachable hub and failed audits are recorded and tried again next
 time; none of them stops the others. Whatever is wrong ends the run red, under its name (``embaudit.watch.happening``),
-and stays so, watch after watch, until it is mended or somebody accepts it. Endpoints are asked every time: what they
-serve may change without a new checkpoint. So are indexes looked at: rows come into them every night.
-Then come the questions of the list.
+and stays so, watch after watch, until it is mended or somebody accepts it. Then come the questions of the list: of
+endpoints, since what they serve may change without a new checkpoint, and of indexes, since rows come into them.
 """
 
 from __future__ import annotations
@@ -87,8 +86,6 @@ def _watch(
     )
     record.audit([finding for finding in findings if finding.needs_audit], auditor)
     record.forget({finding.source.name for finding in findings})
-    record.ask(entries.endpoint)
-    record.look_into(entries.index)
     record.answer(entries.questions)
     return record.finish(str(path))
 

@@ -15,20 +15,15 @@ from embaudit.warehouse.answers import accepted_answers
 from embaudit.warehouse.tables.watch import DONE, Status
 from embaudit.watch.asked import AnsweredNow, AskedEntry
 from embaudit.watch.history import History, WatchedRevision
-from embaudit.watch.index_check import CheckedIndex, IndexLook
 from embaudit.watch.look import SourceState, judged
 from embaudit.watch.open_items import (
     OpenItem,
-    read_accepted_in_indexes,
-    read_accepted_subjects,
+    read_accepted_sources,
     read_open,
 )
 from embaudit.watch.outcome import WatchedRow, WatchOutcome
-from embaudit.watch.served import ServedNow
-from embaudit.watch.watch_list import EndpointEntry, IndexEntry
-from embaudit.watch.watched import read_last_looks
 from embaudit.words.errors import EmbauditError
-from embaudit_flows.ask import answer_of_entry
+from embaudit_flows.ask import answers_of_entry
 from embaudit_flows.gpu import gpu_slot
 from embaudit_flows.red import marked
 from embaudit_flows.watch_audits import AuditEnd, Auditor
@@ -36,13 +31,9 @@ from embaudit_tasks.audit_task import in_a_run, run_logger
 from embaudit_tasks.gate import gate_now
 from embaudit_tasks.report import write_overview, write_report
 from embaudit_tasks.watch import (
-    ask_what_is_served,
     compare_indexes,
     compare_with_predecessor,
-    look_at_index,
-    record_indexes,
     record_night,
-    record_served,
     record_watched,
 )
 
@@ -64,8 +55,6 @@ class WatchRecord:
         self._where = (warehouse, settings.lock_wait_seconds, str(settings.staging))
         self._started = datetime.now(UTC)
         self._rows: list[WatchedRow] = []
-        self._served: list[ServedNow] = []
-        self._indexes: list[CheckedIndex] = []
         self._answers: list[AnsweredNow] = []
 
     def write(self, findings: list[SourceState]) -> None:
@@ -92,28 +81,10 @@ class WatchRecord:
                 else:
                     self.write([judged(twin.source, twin.revision, str(twin.checkpoint_id), "", self.history)])
 
-    def ask(self, endpoints: list[EndpointEntry]) -> None:
-        """Ask each endpoint whether it serves what it should."""
-        for entry in endpoints:
-            self._served.append(ask_what_is_served(entry, str(self._settings.reports)))
-            record_served(self._served[-1:], *self._where)
-
-    def look_into(self, indexes: list[IndexEntry]) -> None:
-        """Look at what came into each index; it is recorded before the next look is told against it."""
-        wait = self._settings.lock_wait_seconds
-        accepted = read_accepted_in_indexes(self._warehouse, wait) if indexes else set()
-        before = read_last_looks(self._warehouse, wait) if indexes else {}
-        home = self._settings.home.expanduser().absolute()
-        for entry in indexes:
-            look = IndexLook(entry, home, self._settings.reports, accepted, before.get(entry.name))
-            with gpu_slot(entry.settings.device):
-                self._indexes.append(look_at_index(look, entry.name))
-            record_indexes(self._indexes[-1:], *self._where)
-            look.keep()
-
     def answer(self, entries: list[AskedEntry]) -> None:
         """Ask each question; what cannot be answered is said, and stops no other."""
-        self._answers += [answer_of_entry(entry, self._warehouse) for entry in entries]
+        for entry in entries:
+            self._answers += answers_of_entry(entry, self._warehouse)
 
     def forget(self, listed: set[str]) -> None:
         """Close what could not be read and is neither there nor on the list any more."""
@@ -146,8 +117,6 @@ class WatchRecord:
             "message": outcome.summary,
             "sources": len(outcome.rows),
             "audited": sum(row.outcome == "audited" for row in outcome.rows),
-            "endpoints": len(outcome.served),
-            "indexes": len(outcome.indexes),
             "answers": len(outcome.answers),
             "problem_count": len(outcome.problems),
             "problems": [
@@ -165,18 +134,14 @@ class WatchRecord:
 
     def _outcome(self) -> WatchOutcome:
         """What was found, with what somebody accepted of it."""
-        accepted: set[tuple[str, str]] = set()
+        wait = self._settings.lock_wait_seconds
         ids = [one.answer_id for one in self._answers if one.level == "problem"]
-        answers = accepted_answers(self._warehouse, ids, self._settings.lock_wait_seconds)
-        if self._served or any(row.outcome in ("failed", "gone") for row in self._rows):
-            accepted = read_accepted_subjects(self._warehouse, self._settings.lock_wait_seconds)
+        answers = accepted_answers(self._warehouse, ids, wait)
+        is_unread = any(row.outcome in ("failed", "gone") for row in self._rows)
+        accepted = read_accepted_sources(self._warehouse, wait) if is_unread else set()
         return WatchOutcome(
             warehouse=self._warehouse,
-            rows=[row.model_copy(update={"is_accepted": ("watched", row.source) in accepted}) for row in self._rows],
-            served=[
-                one.model_copy(update={"is_accepted": ("endpoint", one.endpoint) in accepted}) for one in self._served
-            ],
-            indexes=self._indexes,
+            rows=[row.model_copy(update={"is_accepted": row.source in accepted}) for row in self._rows],
             answers=[one.model_copy(update={"is_accepted": one.answer_id in answers}) for one in self._answers],
         )
 

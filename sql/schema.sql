@@ -1611,76 +1611,10 @@ CREATE TABLE watch_run (
     "message" VARCHAR NOT NULL,
     "sources" INTEGER NOT NULL,
     "audited" INTEGER NOT NULL,
-    "endpoints" INTEGER NOT NULL,
-    "indexes" INTEGER NOT NULL,
     "answers" INTEGER,
     "problem_count" INTEGER NOT NULL,
     "problems" JSON NOT NULL,
     PRIMARY KEY (run_key)
-);
-
--- What endpoints serve, each time that a watch asked them.
-CREATE TABLE served (
-    "look_key" VARCHAR NOT NULL,
-    "endpoint" VARCHAR NOT NULL,
-    "asked" TIMESTAMP WITH TIME ZONE NOT NULL,
-    "checkpoint" VARCHAR NOT NULL,
-    "checkpoint_id" VARCHAR,
-    "verdict" VARCHAR NOT NULL,
-    "line" VARCHAR NOT NULL,
-    "differs" JSON NOT NULL,
-    "worst" DOUBLE,
-    "kinds" INTEGER NOT NULL,
-    "kinds_apart" INTEGER NOT NULL,
-    "requests" INTEGER NOT NULL,
-    "seconds" DOUBLE NOT NULL,
-    PRIMARY KEY (look_key)
-);
-
--- What was in each watched index, each time that a watch looked at it.
-CREATE TABLE index_check (
-    "check_key" VARCHAR NOT NULL,
-    "store" VARCHAR NOT NULL,
-    "asked" TIMESTAMP WITH TIME ZONE NOT NULL,
-    "since" TIMESTAMP WITH TIME ZONE,
-    "function" VARCHAR NOT NULL,
-    "checkpoint_id" VARCHAR,
-    "passport" VARCHAR,
-    "passport_id" VARCHAR,
-    "verdict" VARCHAR NOT NULL,
-    "line" VARCHAR NOT NULL,
-    "rows" INTEGER,
-    "most_rows" INTEGER,
-    "added" INTEGER,
-    "overwritten" INTEGER,
-    "removed" INTEGER,
-    "new_encoded" INTEGER,
-    "new_foreign" INTEGER,
-    "new_share" DOUBLE,
-    "new_share_low" DOUBLE,
-    "new_share_high" DOUBLE,
-    "old_encoded" INTEGER,
-    "old_foreign" INTEGER,
-    "old_share" DOUBLE,
-    "old_share_low" DOUBLE,
-    "old_share_high" DOUBLE,
-    "zeros" INTEGER,
-    "not_finite" INTEGER,
-    "without_vector" INTEGER,
-    "copies" INTEGER,
-    "dimension" INTEGER,
-    "other_dimensions" INTEGER,
-    "golden_queries" INTEGER,
-    "golden_found" INTEGER,
-    "golden_share" DOUBLE,
-    "golden_share_low" DOUBLE,
-    "golden_share_high" DOUBLE,
-    "golden_lost" JSON NOT NULL,
-    "open_rows" JSON NOT NULL,
-    "problems" JSON NOT NULL,
-    "accepted" JSON NOT NULL,
-    "seconds" DOUBLE NOT NULL,
-    PRIMARY KEY (check_key)
 );
 
 -- What becomes of an index that a watched source's earlier revision built.
@@ -1797,5 +1731,15 @@ CREATE TABLE why_case (
     "mend" VARCHAR NOT NULL,
     "exact_rank" INTEGER,
     "store_rank" INTEGER,
+    PRIMARY KEY (answer_id, place)
+);
+
+-- Rows of a store with which an answer found something wrong, as far as it knows them one by one.
+CREATE TABLE wrong_row (
+    "answer_id" VARCHAR NOT NULL,
+    "place" INTEGER NOT NULL,
+    "row" VARCHAR NOT NULL,
+    "finding" VARCHAR NOT NULL,
+    "since" TIMESTAMP WITH TIME ZONE,
     PRIMARY KEY (answer_id, place)
 );

@@ -16,15 +16,12 @@ from embaudit.system.keys import content_key
 from embaudit.warehouse.compared import find_predecessor, read_figures, read_weight_changes
 from embaudit.warehouse.regression import compare
 from embaudit.warehouse.tables import MEASURE_OF
-from embaudit.warehouse.tables.index_check import IndexCheckRow
-from embaudit.warehouse.tables.watch import IndexChangeRow, RegressionRow, ServedRow, WatchedRevisionRow, WatchRunRow
+from embaudit.warehouse.tables.watch import IndexChangeRow, RegressionRow, WatchedRevisionRow, WatchRunRow
 from embaudit.watch.history import WatchedRevision
 from embaudit.watch.hub import current_commit, list_organisation
 from embaudit.watch.index_change import OTHER_VECTORS, IndexChange, compare_passports, passport_of, switch_revisions
-from embaudit.watch.index_check import CheckedIndex, IndexLook
 from embaudit.watch.look import Source, SourceState, read_content
-from embaudit.watch.served import ServedNow, ask_endpoint
-from embaudit.watch.watch_list import EndpointEntry, OrganisationEntry
+from embaudit.watch.watch_list import OrganisationEntry
 from embaudit_tasks.publish import publish_checked
 
 AUDITS_STAND = "Audits are published as they were."
@@ -33,9 +30,6 @@ AUDITS_STAND = "Audits are published as they were."
 def is_unreachable(task: Any, run: Any, state: Any) -> bool:
     """Retry errors that may pass when the hub is back."""
     return is_transient(state.result(raise_on_failure=False))
-
-
-JSON_COLUMNS = ("golden_lost", "open_rows", "problems", "accepted")
 
 
 @task(
@@ -78,42 +72,6 @@ def record_watched(rows: list[WatchedRevision], warehouse: str, wait_seconds: fl
     staged = stage_rows(staging, "watch", key, WatchedRevisionRow, dumped)
     publish_checked([staged], warehouse, wait_seconds, kept=AUDITS_STAND)
     return len(rows)
-
-
-@task(name="ask an endpoint", task_run_name="ask {entry.address} what it serves", persist_result=False)
-def ask_what_is_served(entry: EndpointEntry, reports: str) -> ServedNow:
-    """Whether an endpoint serves its checkpoint, or what it served when it was first asked."""
-    return ask_endpoint(entry, Path(reports))
-
-
-@task(name="record what is served", task_run_name="record what is served", persist_result=False)
-def record_served(rows: list[ServedNow], warehouse: str, wait_seconds: float, staging: str) -> None:
-    """Check and publish rows of ``served``."""
-    dumped = [
-        row.model_dump(exclude={"is_accepted"}) | {"differs": json.dumps(row.differs, ensure_ascii=False)}
-        for row in rows
-    ]
-    key = content_key(rows=[str(row) for row in dumped])
-    publish_checked([stage_rows(staging, "watch", key, ServedRow, dumped)], warehouse, wait_seconds, kept=AUDITS_STAND)
-
-
-@task(name="look at an index", task_run_name="look at the index {name}", persist_result=False)
-def look_at_index(look: IndexLook, name: str) -> CheckedIndex:
-    """What came into an index since the last look, and whether its function built it."""
-    return look.check()
-
-
-@task(name="record what is in indexes", task_run_name="record what is in indexes", persist_result=False)
-def record_indexes(rows: list[CheckedIndex], warehouse: str, wait_seconds: float, staging: str) -> None:
-    """Check and publish rows of ``index_check``."""
-    dumped = [
-        row.model_dump(exclude={"advice"})
-        | {name: json.dumps(getattr(row, name), ensure_ascii=False) for name in JSON_COLUMNS}
-        for row in rows
-    ]
-    key = content_key(rows=[str(row) for row in dumped])
-    staged = stage_rows(staging, "watch", key, IndexCheckRow, dumped)
-    publish_checked([staged], warehouse, wait_seconds, kept=AUDITS_STAND)
 
 
 @task(name="record the night", task_run_name="record the night", persist_result=False)

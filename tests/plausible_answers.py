@@ -1,4 +1,4 @@
-"""Rows of answers that are kept: two nights of a search, of golden queries and of an endpoint."""
+"""Rows of answers that are kept: nights of a search, of golden queries, of an endpoint and of an index."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from declared_rows import NOON, Table, rows_of
 
 NEXT, LAST = NOON + timedelta(days=1), NOON + timedelta(days=2)
 # The third night nothing had changed.
-STANDS = "Recall@10 is 0.80.", 1, "/models/tiny"
+INDEX, ENDPOINT = ("/models/tiny", "/indexes/one"), ("/passports/tiny.json", "http://search")
+STANDS = "Recall@10 is 0.80.", 1, *INDEX
 
 
 def answer_rows() -> dict[str, Table]:
@@ -17,17 +18,20 @@ def answer_rows() -> dict[str, Table]:
         "answer": rows_of(
             "answer",
             "answer_id question_key computed_id content_key problems_key asks asked verdict level line exit_code "
-            "function",
-            ("s1", "q1", "s1", "c1", "", "search", NOON, "finds what it holds", "ok", "It finds.", 0, "/models/tiny"),
+            "function subject",
+            ("s1", "q1", "s1", "c1", "", "search", NOON, "finds what it holds", "ok", "It finds.", 0, *INDEX),
             (
                 *("s2", "q1", "s2", "c2", "p1", "search", NEXT, "does not find what it holds", "problem"),
-                *("Recall@10 is 0.80.", 1, "/models/tiny"),
+                *("Recall@10 is 0.80.", 1, *INDEX),
             ),
-            ("w1", "q2", "w1", "c3", "", "why", NOON, "found", "ok", "2 of 2 are found.", 0, "/models/tiny"),
-            ("w2", "q2", "w2", "c4", "p2", "why", NEXT, "lost", "problem", "1 of 2 are found.", 1, "/models/tiny"),
-            ("v1", "q3", "v1", None, "", "verify", NOON, "the same function", "ok", "The same.", 0, "http://search"),
+            ("w1", "q2", "w1", "c3", "", "why", NOON, "found", "ok", "2 of 2 are found.", 0, *INDEX),
+            ("w2", "q2", "w2", "c4", "p2", "why", NEXT, "lost", "problem", "1 of 2 are found.", 1, *INDEX),
+            ("v1", "q3", "v1", None, "", "verify", NOON, "the same function", "ok", "The same.", 0, *ENDPOINT),
+            ("v2", "q3", "v2", None, "p4", "verify", NEXT, "another function", "problem", "Not it.", 1, *ENDPOINT),
             ("s3", "q1", "s2", "c2", "p1", "search", LAST, "does not find what it holds", "problem", *STANDS),
-            **{"subject": "/indexes/one", "question": "{}", "seconds": 2.5},
+            ("i1", "q4", "i1", None, "", "vectors", NOON, "wholly its own", "ok", "First look.", 0, *INDEX),
+            ("i2", "q4", "i2", None, "p3", "vectors", NEXT, "not wholly its own", "problem", "8 of 10.", 1, *INDEX),
+            **{"question": "{}", "seconds": 2.5},
             embaudit_version="0.1.0",
         ),
         "answer_finding": rows_of(
@@ -45,6 +49,11 @@ def answer_rows() -> dict[str, Table]:
             ("w1", "found", "", 1.0, 0.16, 1.0, 2),
             ("w2", "found", "", 0.5, 0.01, 0.99, 2),
             ("v1", "kinds_apart", "", 0.0, None, None, 21),
+            ("v2", "kinds_apart", "", 21.0, None, None, 21),
+            ("i1", "rows", "", 40.0, None, None, None),
+            ("i2", "rows", "", 50.0, None, None, None),
+            ("i2", "added", "", 10.0, None, None, None),
+            ("i2", "new_foreign", "", 8.0, None, None, 10),
             ("v1", "worst", "plain", 5e-13, None, None, 10),
         ),
         "why_case": rows_of(
@@ -54,5 +63,11 @@ def answer_rows() -> dict[str, Table]:
             ("w1", 1, "opening hours", "page-3", "found", "", "It is the second.", "", 2, 2),
             ("w2", 0, "gift returns", "policy-17", "found", "", "It is the first.", "", 1, 1),
             ("w2", 1, "opening hours", "page-3", "absent", "", "There is no such row.", "Put it in.", None, None),
+        ),
+        "wrong_row": rows_of(
+            "wrong_row",
+            "answer_id place row finding since",
+            ("i2", 0, "doc-50", "other_vectors", NEXT),
+            ("i2", 1, "doc-51", "other_vectors", NEXT),
         ),
     }

@@ -91,30 +91,6 @@ def watch_rows() -> dict[str, Table]:
             ),
             **{"watch_list": "/watch.toml", "seconds": 30.0, "message": "1 seen"},
         ),
-        "served": rows_of(
-            "served",
-            "look_key endpoint asked checkpoint_id verdict line worst kinds_apart",
-            ("l1", "http://search", NOON, "c1", "the same function", "The same function.", 5e-13, 0),
-            ("l2", "http://search", NOON + timedelta(days=1), "c1", "another function", "It takes cls.", 0.2, 21),
-            ("l3", "http://away", NOON, None, "could not be compared", "Nothing answers.", None, 0),
-            **{"checkpoint": "/models/tiny", "differs": "[]", "kinds": 21, "requests": 300, "seconds": 12.5},
-        ),
-        "index_check": rows_of(
-            "index_check",
-            "check_key asked since checkpoint_id verdict line rows added new_encoded new_foreign new_share "
-            "new_share_low new_share_high problems golden_found golden_lost",
-            (
-                *("i2", NOON + timedelta(days=1), NOON, "c1", "not wholly its own", "8 of 10.", 50, 10, 10, 8),
-                *(0.8, 0.8, 0.8, '[{"key": "i2", "name": "other_vectors", "night": "2026-01-02", "said": "8."}]'),
-                *(1, '[{"query": "a river", "expected": "r1", "lost": "search", "said": "Not found.", "mend": "ef"}]'),
-            ),
-            ("i1", NOON, None, "c1", "wholly its own", "First look.", 40, 0, 0, 0, None, None, None, "[]", 2, "[]"),
-            **{"store": "/indexes/one", "function": "/models/tiny", "passport": None, "passport_id": None},
-            **{"overwritten": 0, "removed": 0, "old_encoded": 40, "old_foreign": 0, "old_share": 0.0},
-            **{"old_share_low": 0.0, "old_share_high": 0.0, "zeros": 0, "not_finite": 0, "without_vector": 0},
-            **{"copies": 0, "dimension": 32, "other_dimensions": 0, "open_rows": "[]", "seconds": 1.5},
-            **{"golden_queries": 2, "accepted": "[]"},
-        ),
         "index_change": rows_of(
             "index_change",
             "predecessor_audit_id compared verdict line median_cosine",

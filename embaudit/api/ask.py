@@ -11,6 +11,7 @@ from embaudit.questions.fingerprint.question import FingerprintQuestion
 from embaudit.questions.parity.question import ParityQuestion
 from embaudit.questions.passport.question import PassportQuestion, VerifyQuestion
 from embaudit.questions.question import Question
+from embaudit.questions.report import Report
 from embaudit.questions.search.question import SearchQuestion
 from embaudit.questions.switch.question import SwitchQuestion
 from embaudit.questions.vectors.question import VectorsQuestion
@@ -37,7 +38,10 @@ def asking(made: Callable[Fields, Answering[Answer_co]]) -> Callable[Fields, Ans
         by_place = dict(zip(arguments, given, strict=False))
         if twice := by_place.keys() & named.keys():
             raise TypeError(f"{question.asks}() got {', '.join(sorted(twice))} twice: by place and by name")
-        return question.of(**by_place, **named).answer()
+        answer = question.of(**by_place, **named).answer()
+        if isinstance(answer, Report):
+            answer.remember()
+        return answer
 
     kinds = {True: inspect.Parameter.POSITIONAL_OR_KEYWORD, False: inspect.Parameter.KEYWORD_ONLY}
     ask.__name__ = ask.__qualname__ = question.asks

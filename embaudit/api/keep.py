@@ -28,6 +28,7 @@ def keep(question: Question, report: Report, key: str | None, asked: datetime, w
     rows = rows_of(question, report, key, asked)
     place = str(warehouse_at(warehouse or settings.warehouse_path))
     keep_answer.fn(rows, place, settings.lock_wait_seconds, str(settings.staging))
+    report.remember()
     answer_id = str(rows[AnswerRow][0]["answer_id"])
     with suppress(StorageError):
         # The rows are kept, and a page can be made again.

@@ -16,7 +16,7 @@ from pydantic.fields import FieldInfo
 
 from embaudit.cli.printed import OUTPUT, OutputOptions
 from embaudit.cli.waiting import progress_lines, say, say_that_texts_leave, time_left
-from embaudit.declared.option import PLAIN, Argument, Option
+from embaudit.declared.option import Argument, Option, written_as
 from embaudit.questions.answer import ASKS
 from embaudit.questions.question import Progress, Question
 from embaudit.questions.report import Report
@@ -68,7 +68,11 @@ def question_command(
         progress = Progress(say, progress_lines(), time_left(), keeps_what_ran=True)
         form = {one.name: given[one.name] for one in more if one.name is not None}
         if not given.get("keep"):
-            return finish(made, made.answer(progress), **form)
+            answer = made.answer(progress)
+            code = finish(made, answer, **form)
+            if isinstance(answer, Report):
+                answer.remember()
+            return code
         from embaudit.questions.answered import answer_key
 
         key, asked_at = answer_key(made), datetime.now(UTC)
@@ -153,10 +157,6 @@ def _parameter(name: str, field: FieldInfo) -> click.Parameter:
 
 def flag_of(name: str, written: Option) -> str:
     return f"--{written.name or name.replace('_', '-')}"
-
-
-def written_as(field: FieldInfo) -> Option:
-    return next((one for one in field.metadata if isinstance(one, Option)), PLAIN)
 
 
 def _kinds(annotation: Any) -> Iterator[Any]:

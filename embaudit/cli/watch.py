@@ -110,19 +110,11 @@ def print_outcome(outcome: WatchOutcome, as_json: bool) -> None:
         still = f"open: {'; '.join(row.open)}" if row.open else ""
         said = "; ".join(part for part in (worse, gate, still, row.reason) if part)
         rows.append((row.source, row.revision[:12], row.outcome, row.audit_id or "", said))
-    rows += [
-        (row.endpoint, "", row.verdict, "", f"{row.line} (should serve {row.checkpoint})") for row in outcome.served
-    ]
-    rows += [(row.store, "", row.verdict, "", row.line) for row in outcome.indexes]
     rows += [(f"{row.asks} {row.subject}", "", row.verdict, "", row.line) for row in outcome.answers]
     _print_table(("source", "revision", "outcome", "audit", "notes"), rows)
     click.echo(f"{outcome.summary}.")
     queries = ["watched", "open-items", "regressions", "sticky-changes"]
-    queries += [
-        name
-        for name, rows in (("served", outcome.served), ("index-checks", outcome.indexes), ("answers", outcome.answers))
-        if rows
-    ]
+    queries += ["answers"] if outcome.answers else []
     click.echo("Query:   " + "   or   ".join(f"embaudit query {name}" for name in queries))
 
 
@@ -130,9 +122,11 @@ def print_preview(findings: list[SourceState], entries: WatchList, as_json: bool
     """Print what a watch would do."""
     from embaudit.questions.answered import subjects_of
 
-    others = [(one.address, f"ask whether it serves {one.checkpoint}") for one in entries.endpoint]
-    others += [(" ".join(subjects_of(one.question)), f"ask {one.question.asks}") for one in entries.questions]
-    others += [(one.name, f"look for rows that are not those of {one.function}") for one in entries.index]
+    others = [
+        (" ".join(subjects_of(question)).strip(), f"ask {question.asks}")
+        for entry in entries.questions
+        for question in entry.questions
+    ]
     if as_json:
         found = [
             finding.model_dump(mode="json", exclude={"source"})

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
 
 
 @dataclass(frozen=True)
@@ -36,3 +40,7 @@ class Argument(Option):
 
 
 PLAIN = Option()
+
+
+def written_as(field: FieldInfo) -> Option:
+    return next((one for one in field.metadata if isinstance(one, Option)), PLAIN)

@@ -87,11 +87,8 @@ FACTS = {
     ),
     "watched": (
         "WITH looked AS ("
-        "SELECT store AS name, 'index' AS what, verdict, asked, line FROM index_check "
-        "QUALIFY row_number() OVER (PARTITION BY store ORDER BY asked DESC, check_key) = 1 "
-        "UNION ALL SELECT endpoint, 'endpoint', verdict, asked, line FROM served "
-        "QUALIFY row_number() OVER (PARTITION BY endpoint ORDER BY asked DESC, look_key) = 1 "
-        "UNION ALL SELECT subject, 'answer', concat(asks, ': ', verdict), asked, line FROM latest_answer "
+        "SELECT subject AS name, 'answer' AS what, concat(asks, ': ', verdict) AS verdict, asked, line "
+        "FROM latest_answer "
         "UNION ALL SELECT source, 'watched', status, last_seen, coalesce(reason, '') FROM watched_source "
         "WHERE status IN ('failed', 'gone') "
         "QUALIFY row_number() OVER (PARTITION BY source ORDER BY last_seen DESC, parameters_key) = 1) "
@@ -248,7 +245,7 @@ def _watched(facts: IndexFacts) -> Iterator[Part]:
 def _state(row: Row) -> str:
     if row["open_items"]:
         return "open"
-    if row["verdict"] == "could not be compared":
+    if row["verdict"].endswith("could not be compared"):
         return "no answer"
     return "accepted" if row["accepted"] else "fine"
 

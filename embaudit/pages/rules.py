@@ -47,6 +47,7 @@ MODULES: dict[str, tuple[str, ...]] = {
         ".report",
         ".expected",
         ".text_copies",
+        ".since.inspected",
         ".builder",
     ),
     "why": ("embaudit.questions.why", ".report"),

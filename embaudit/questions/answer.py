@@ -97,8 +97,22 @@ class WhyCaseRow(Row, table="why_case", key=("answer_id", "place"), scope="conte
     store_rank: int | None = column("Where the store's own search has it; null: not among the results.", ge=1)
 
 
-ROWS: tuple[type[Row], ...] = (AnswerRow, AnswerFindingRow, AnswerFigureRow, WhyCaseRow)
+class WrongRow(Row, table="wrong_row", key=("answer_id", "place"), scope="content"):
+    """Rows of a store with which an answer found something wrong, as far as it knows them one by one."""
 
+    answer_id: str = column("The answer that was computed.")
+    place: int = column("Order within the answer, from 0.", ge=0)
+    row: str = column("Its id; where there is none, its number. Of a row that is absent, the id that was expected.")
+    finding: str = column("What is wrong, as in the column name of answer_finding.")
+    since: datetime | None = column("When that was first found and not mended; null: nothing is remembered.")
+
+
+def wrong_row(row: object, finding: str, since: datetime | None = None) -> dict[str, object]:
+    """A row of ``WrongRow``."""
+    return {"row": str(row), "finding": finding, "since": since}
+
+
+ROWS: tuple[type[Row], ...] = (AnswerRow, AnswerFindingRow, AnswerFigureRow, WhyCaseRow, WrongRow)
 
 # Of figures that are better one way, the worse direction; of others it depends on what was meant.
 WORSE_WHEN: dict[str, Direction] = {
@@ -107,6 +121,7 @@ WORSE_WHEN: dict[str, Direction] = {
     ),
     **dict.fromkeys(("foreign", "foreign_rows", "absent", "unexpected", "changed", "copies", "zeros"), "higher"),
     **dict.fromkeys(("not_finite", "without_vector", "without_text", "missed", "lost", "kinds_apart"), "higher"),
+    **dict.fromkeys(("new_foreign", "new_share", "new_zeros", "new_not_finite", "new_without_vector"), "higher"),
 }
 
 

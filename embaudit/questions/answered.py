@@ -13,10 +13,10 @@ from math import isfinite, log2
 from pathlib import Path
 from typing import Any
 
-from embaudit.declared.option import PLAIN, Option
+from embaudit.declared.option import Option, written_as
 from embaudit.declared.table import Row
 from embaudit.embedders.opened import is_checkpoint, name_of
-from embaudit.questions.answer import AnswerFigureRow, AnswerFindingRow, AnswerRow, WhyCaseRow
+from embaudit.questions.answer import AnswerFigureRow, AnswerFindingRow, AnswerRow, WhyCaseRow, WrongRow
 from embaudit.questions.question import Question
 from embaudit.questions.report import Report
 from embaudit.stores.kinds import OWN
@@ -48,7 +48,7 @@ def answer_key(question: Question) -> str | None:
     Files of a store, and of a checkpoint's folder, count by name, size and time of their last change, all other files
     by content. What also writes a file has no key either: it is asked for that.
     """
-    if getattr(question, "table", None) is not None:
+    if question.is_live:
         return None
     parts: dict[str, Any] = {}
     for name, written, value in _named(question):
@@ -103,6 +103,9 @@ def rows_of(question: Question, report: Report, key: str | None, asked: datetime
         AnswerFindingRow: list(map(_clean, findings)),
         AnswerFigureRow: list(map(_clean, figures.values())),
         WhyCaseRow: [_clean({"answer_id": answer_id, "place": place, **case}) for place, case in enumerate(cases)],
+        WrongRow: [
+            _clean({"answer_id": answer_id, "place": place, **row}) for place, row in enumerate(report.wrong_rows())
+        ],
     }
 
 
@@ -115,7 +118,7 @@ def again(row: Mapping[str, Any], asked: datetime) -> dict[str, Any]:
 def subjects_of(question: Question) -> tuple[str, str]:
     """What a question was asked of, and the function that it was compared with or asked through; without secrets."""
     given = {name: value for name, _, value in _named(question)}
-    names = [str(_shown(given[name], True)) for name in type(question).arguments() if name in given]
+    names = [str(_shown(given[name], True)) for name in type(question).about() if name in given]
     return names[0], names[1] if len(names) > 1 else ""
 
 
@@ -129,7 +132,7 @@ def _problems_key(report: Report, cases: Sequence[Mapping[str, Any]]) -> str:
         return ""
     wrong = [[finding.name, _about(finding.value)] for finding in report.findings if finding.level == "problem"]
     wrong += [[str(case["query"]), str(case["expected"])] for case in cases if case["lost"] != "found"]
-    return content_key(wrong=sorted(wrong))
+    return content_key(wrong=sorted(wrong), causes=sorted(report.causes()))
 
 
 def _about(value: float | None) -> str:
@@ -155,8 +158,7 @@ def _named(question: Question) -> Iterator[tuple[str, Option, Any]]:
 
 
 def _written(question: Question, name: str) -> Option:
-    metadata = type(question).model_fields[name].metadata
-    return next((one for one in metadata if isinstance(one, Option)), PLAIN)
+    return written_as(type(question).model_fields[name])
 
 
 def _given(question: Question, said: Callable[[Any, bool], Any]) -> dict[str, Any]:

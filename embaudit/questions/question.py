@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
+from embaudit.declared.option import written_as
 from embaudit.system.toml import complaint
 from embaudit.words.errors import UsageError
 
@@ -81,6 +82,16 @@ class Question(BaseModel, ABC):
             if value is not None or name not in fields or fields[name].default != {}
         }
 
+    @model_validator(mode="after")
+    def _is_allowed(self) -> Self:
+        for name, field in type(self).model_fields.items():
+            members, value = written_as(field).members, getattr(self, name)
+            if members and value != field.default:
+                for one in [value] if isinstance(value, str) else value:
+                    if one not in members:
+                        raise ValueError(f"{name}: {one!r} is none of {', '.join(members)}")
+        return self
+
     @classmethod
     def of(cls, **asked: Any) -> Self:
         """A question from what a user wrote.
@@ -98,6 +109,11 @@ class Question(BaseModel, ABC):
             ) from error
 
     @classmethod
+    def about(cls) -> tuple[str, ...]:
+        """Names of what it is asked of, and of what that is compared with or asked through."""
+        return cls.arguments()
+
+    @classmethod
     def arguments(cls) -> tuple[str, ...]:
         """Names of what is given by place."""
         return tuple(name for name, field in cls.model_fields.items() if field.kw_only is False)
@@ -105,6 +121,11 @@ class Question(BaseModel, ABC):
     def texts_sent(self) -> Iterator[SentTexts]:
         """What leaves this machine if a function is an endpoint."""
         yield from ()
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it is asked anew even if nothing that it names has changed."""
+        return False
 
     def also_read(self) -> Iterator[Path]:
         """Folders of this machine that an answer depends on, without being named."""

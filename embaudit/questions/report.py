@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any, ClassVar
 
 from embaudit.declared.document import Page
@@ -65,6 +66,26 @@ class Report(ABC):
     def case_rows(self) -> Iterator[dict[str, Any]]:
         """Of searches that were walked, what is kept of each (``WhyCaseRow``)."""
         yield from ()
+
+    def wrong_rows(self) -> Iterator[dict[str, Any]]:
+        """Of rows of a store that are wrong, what is kept of each (``WrongRow``)."""
+        yield from ()
+
+    def causes(self) -> Sequence[str]:
+        """What is wrong, beyond the names of findings: what somebody accepted of one does not stand for another."""
+        return ()
+
+    def accept(self, until: datetime) -> Report:
+        """The same, of which somebody accepted all that was known then."""
+        return self
+
+    def remember(self) -> None:
+        """Keep what the next answer to the same question is told against; called once this one is kept or shown.
+
+        Raises:
+            StorageError: if it cannot be kept.
+        """
+        return
 
     @property
     def level(self) -> Level:

@@ -1,7 +1,8 @@
 """An answer beside those before it: recall that fell, rows that are gone, whatever the question itself says of tonight.
 
 A figure is compared with the newest one of the same question that had not fallen, or whose fall somebody accepted: what
-fell once stays a problem, night after night, until it is back or accepted.
+fell once stays a problem, night after night, until it is back or accepted. Rows are compared with the most that there
+were, so that an index from which a few are lost every night is found, too.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ ROWS_GONE = Rule(
     "rows_gone",
     source="`rows` of two answers to one question",
     problem=0.1,
-    problem_if="{problem} and more of the rows of the last answer that had lost none",
+    problem_if="{problem} and more of the most rows that it had (`lost`), since somebody accepted fewer",
     reason="an indexing run that fails half way, or a clean-up that takes too much, leaves no error",
     is_share=True,
 )
@@ -90,26 +91,29 @@ class WorseReport(Report):
     def case_rows(self) -> Iterator[dict[str, Any]]:
         return self.report.case_rows()
 
+    def wrong_rows(self) -> Iterator[dict[str, Any]]:
+        return self.report.wrong_rows()
+
+    def remember(self) -> None:
+        self.report.remember()
+
 
 Earlier = Mapping[tuple[str, str], EarlierFigure]
 
 
-def beside_earlier(report: Report, before: Earlier) -> Report:
+def beside_earlier(report: Report, before: Earlier, lost: float) -> Report:
     """The report, which says what is worse than before.
 
     Args:
         before: by figure and item, those that it is compared with.
+        lost: the share of rows which, once gone, is a problem.
     """
-    found = tuple(falls(report.answer_figures(), before))
+    found = tuple(falls(report.answer_figures(), before, lost))
     return WorseReport(report, found) if found else report
 
 
-def falls(figures: Iterable[AnswerFigure], before: Earlier) -> Iterator[Finding]:
-    """What is worse than it was.
-
-    Args:
-        before: by figure and item, those that it is compared with.
-    """
+def falls(figures: Iterable[AnswerFigure], before: Earlier, lost: float) -> Iterator[Finding]:
+    """What is worse than it was; see ``beside_earlier``."""
     for now in figures:
         was = before.get((now.figure, now.item))
         if was is None:
@@ -119,7 +123,7 @@ def falls(figures: Iterable[AnswerFigure], before: Earlier) -> Iterator[Finding]
                 yield _recall_fell(now, was)
         elif now.figure == "rows" and was.value > now.value:
             share = (was.value - now.value) / was.value
-            if ROWS_GONE.level(share) == "problem":
+            if share >= lost:
                 yield _rows_gone(now, was, share)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from embaudit.questions.answer import AnswerFigure, AnswerRow
 from embaudit.questions.answered import question_key
 from embaudit.questions.question import Question
 from embaudit.questions.report import Report
-from embaudit.questions.worse import VERDICTS, EarlierFigure, beside_earlier, falls
+from embaudit.questions.worse import ROWS_GONE, VERDICTS, EarlierFigure, beside_earlier, falls
 from embaudit.system.address import Warehouse, warehouse_at
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.named_answers import FIGURES
@@ -41,8 +42,18 @@ def accepted_answers(warehouse: Warehouse | str, answer_ids: Collection[str], wa
 
 
 def beside_kept(question: Question, report: Report, warehouse: Warehouse | str, wait_seconds: float) -> Report:
-    """A report that also says what is worse than in the answers before."""
-    return beside_earlier(report, _before(warehouse, question_key(question), wait_seconds))
+    """A report that also says what is worse than in the answers before, without what somebody accepted of them."""
+    key = question_key(question)
+    accepted = _rows(
+        warehouse,
+        "SELECT max(accepted) FROM acceptance JOIN answer ON answer_id = audit_id "
+        "WHERE what = 'answer' AND question_key = $question HAVING count(*) > 0",
+        {"question": key},
+        wait_seconds,
+    )
+    for (until,) in accepted:
+        report = report.accept(until)
+    return beside_earlier(report, _before(warehouse, key, wait_seconds), getattr(question, "lost", ROWS_GONE.problem))
 
 
 def is_worse_again(row: Mapping[str, Any], warehouse: Warehouse | str, wait_seconds: float) -> bool:
@@ -55,30 +66,48 @@ def is_worse_again(row: Mapping[str, Any], warehouse: Warehouse | str, wait_seco
         return False
     figures = _rows(warehouse, FIGURES, {"id": row["computed_id"]}, wait_seconds)
     before = _before(warehouse, row["question_key"], wait_seconds)
-    return any(falls((AnswerFigure(*figure) for figure in figures), before))
+    lost = json.loads(row["question"]).get("lost", ROWS_GONE.problem)
+    return any(falls((AnswerFigure(*figure) for figure in figures), before, lost))
 
 
 def _before(warehouse: Warehouse | str, question_key: str, wait_seconds: float) -> dict[tuple[str, str], EarlierFigure]:
-    """By figure and item, the newest of a question that had not fallen, or whose fall somebody accepted."""
+    """By figure and item, the newest of a question that had not fallen, or whose fall somebody accepted.
+
+    Of rows, the most since then.
+    """
     rows = _rows(
         warehouse,
         """
+        WITH history AS (
+            SELECT
+                *,
+                EXISTS (
+                    FROM acceptance
+                    WHERE acceptance.what = 'answer' AND acceptance.audit_id = first_answer_id
+                ) AS is_accepted,
+                EXISTS (
+                    FROM answer_finding AS finding
+                    WHERE finding.answer_id = computed_id AND finding.level = 'problem'
+                    AND list_contains($falls, finding.name)
+                ) AS has_fallen
+            FROM answer_history
+            WHERE question_key = $question
+        )
         SELECT told.figure, told.item, told.value, told.low, told.high, told.of, history.asked
-        FROM answer_history AS history
+        FROM history
         JOIN answer_figure AS told ON told.answer_id = history.computed_id
-        WHERE history.question_key = $question
+        WHERE (is_accepted OR NOT has_fallen)
         AND (
-            EXISTS (
-                FROM acceptance
-                WHERE acceptance.what = 'answer' AND acceptance.audit_id = history.first_answer_id
-            )
+            told.figure <> 'rows'
             OR NOT EXISTS (
-                FROM answer_finding AS finding
-                WHERE finding.answer_id = history.computed_id AND finding.level = 'problem'
-                AND list_contains($falls, finding.name)
+                FROM history AS later
+                WHERE later.is_accepted AND later.has_fallen AND later.asked > history.asked
             )
         )
-        QUALIFY row_number() OVER (PARTITION BY told.figure, told.item ORDER BY history.asked DESC) = 1
+        QUALIFY row_number() OVER (
+            PARTITION BY told.figure, told.item
+            ORDER BY CASE told.figure WHEN 'rows' THEN told.value END DESC, history.asked DESC
+        ) = 1
         """,
         {"question": question_key, "falls": list(VERDICTS)},
         wait_seconds,

@@ -1,41 +1,58 @@
-"""Questions on a watch list: an entry is a question with all of its parameters, and how often it is asked."""
+"""Questions on a watch list: an entry is a question with all of its parameters, and how often it is asked.
+
+``[[endpoint]]`` and ``[[index]]`` are short forms of several questions.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
+from shlex import quote
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from embaudit.declared.option import PLAIN, Option
+from embaudit.declared.option import written_as
 from embaudit.embedders.endpoint.recognise import is_address
+from embaudit.embedders.opened import is_checkpoint
 from embaudit.questions.asked import QUESTIONS, question_of
+from embaudit.questions.passport.file import read_passport
 from embaudit.questions.question import Question
 from embaudit.stores.place import StorePlace
 from embaudit.system.toml import complaint
-from embaudit.watch.happening import Problem
+from embaudit.watch.happening import ACCEPTED, HAPPENINGS, Problem
 from embaudit.watch.places import beside, require_consent
 from embaudit.words.errors import UsageError
 from embaudit.words.masking import keep_credentials
 
 # By verdict or by question, what a problem is called at night; of all others, ``PROBLEM``.
-CALLED = {"recall fell": "recall_fell", "rows lost": "rows_gone", "search": "not_found", "why": "not_found"}
+CALLED = {
+    **{"recall fell": "recall_fell", "rows lost": "rows_gone", "search": "not_found", "why": "not_found"},
+    **{"vectors": "rows_wrong", "parity": "served_otherwise", "verify": "served_otherwise"},
+}
 PROBLEM, UNANSWERED = "problem_found", "not_answered"
 OWN_KEYS = ("every", "send_texts")
+# Of ``[[index]]``, what is asked of its search.
+GOLDEN = ("golden", "k")
 
 
 class AskedEntry(BaseModel):
-    """A question that is asked at night.
+    """What an entry of a watch list asks at night.
 
     Attributes:
+        questions: in their order. Where one finds another function than it should be, those behind it are not asked.
         every: night, or a week after it was last asked.
+        makes_passport: whether a passport that is not there yet is made, and compared with from the next time on; if
+            not, nothing is verified.
     """
 
-    model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
+    model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True, extra="forbid")
 
-    question: Question
+    questions: tuple[Question, ...]
     every: Literal["night", "week"] = "night"
+    makes_passport: bool = False
 
 
 class AnsweredNow(BaseModel):
@@ -55,50 +72,113 @@ class AnsweredNow(BaseModel):
     before: str | None = None
     is_new: bool = True
     is_accepted: bool = False
+    # If something is known better than by its verdict: as in ``HAPPENINGS``.
+    called: str = ""
 
     @property
     def problems(self) -> Iterator[Problem]:
         """What is wrong, if anything is."""
-        changed = f" It was: {self.before}." if self.before not in (None, self.verdict) else ""
         if self.level == "problem" and not self.is_accepted:
             called = CALLED.get(self.verdict) or CALLED.get(self.asks, PROBLEM)
-            yield Problem(called, self.subject, f"{self.asks}: {self.line}{changed}")
         elif self.level == "not measured":
-            yield Problem(UNANSWERED, self.subject, f"{self.asks}: {self.line}{changed}")
+            called = self.called or ("endpoint_silent" if self.asks in ("parity", "verify") else UNANSWERED)
+        else:
+            return
+        changed = f" It was: {self.before}." if self.before not in (None, self.verdict) else ""
+        until = HAPPENINGS[called].until
+        accept = f" (embaudit accept {quote(self.subject)} --reason TEXT)" if until.endswith(ACCEPTED) else ""
+        said = f"{self.asks}: {self.line}{changed} It is green when {until}{accept}."
+        yield Problem(called, self.subject, said)
 
 
 def read_questions(
-    tables: Mapping[str, list[dict[str, Any]]], folder: Path, shared: Mapping[str, Any]
+    tables: Mapping[str, list[dict[str, Any]]], folder: Path, shared: Mapping[str, Any], passports: Path
 ) -> list[AskedEntry]:
     """The questions of a watch list; file names in them are relative to it.
 
     Args:
-        tables: by question, the tables that ask it.
+        tables: by question or short form, the tables that ask it.
         shared: settings of the whole list that a question may have, too: ``device``.
+        passports: the folder with those of watched endpoints.
 
     Raises:
         UsageError: naming the entry.
     """
     entries = []
-    for asks, asked in tables.items():
+    for kind, asked in tables.items():
         for nth, table in enumerate(asked, 1):
+
+            def placed(asks: str, given: Mapping[str, Any], table: Mapping[str, Any] = table) -> Question:
+                fields = QUESTIONS[asks].model_fields
+                # A key is called as its option is, or as from Python: `from` or `from_table`.
+                called = {written_as(field).name.replace("-", "_") or name: name for name, field in fields.items()}
+                given = {called.get(name, name): value for name, value in given.items()}
+                given = {**{name: value for name, value in shared.items() if name in fields}, **given}
+                return _placed(question_of(asks, given), folder, send_texts=table.get("send_texts", False))
+
             given = {name: value for name, value in table.items() if name not in OWN_KEYS}
-            fields = QUESTIONS[asks].model_fields
-            given = {**{name: value for name, value in shared.items() if name in fields}, **given}
             try:
-                entry = AskedEntry(
-                    question=_placed(question_of(asks, given), folder, send_texts=table.get("send_texts", False)),
-                    every=table.get("every", "night"),
+                questions = (
+                    SHORT_FORMS[kind](given, placed, folder, passports)
+                    if kind in SHORT_FORMS
+                    else [placed(kind, given)]
                 )
+                made = kind == "endpoint"
+                entry = AskedEntry(questions=(*questions,), every=table.get("every", "night"), makes_passport=made)
             except (UsageError, ValueError) as error:
                 said = error.happened if isinstance(error, UsageError) else str(error)
                 if isinstance(error, ValidationError):
                     said = complaint(dict(error.errors()[0]), AskedEntry)
                 raise UsageError(
-                    f"Entry {nth} of [[{asks}]] is wrong: {said}", next_step="See docs/watch.md."
+                    f"Entry {nth} of [[{kind}]] is wrong: {said}", next_step="See docs/watch.md."
                 ) from error
             entries.append(entry)
     return entries
+
+
+Placed = Callable[[str, Mapping[str, Any]], Question]
+
+
+def _of_endpoint(given: Mapping[str, Any], placed: Placed, folder: Path, passports: Path) -> Iterator[Question]:
+    """``[[endpoint]]``: does it serve its checkpoint, or what it served when it was first asked?"""
+    if "address" not in given:
+        raise ValueError("it has no address")
+    others = {name: value for name, value in given.items() if name != "address"}
+    if "checkpoint" in given:
+        yield placed("parity", {"other": given["address"], **others})
+    else:
+        passport = passport_of(given["address"], given, passports)
+        yield placed("verify", {"other": given["address"], "passport": passport, **others})
+
+
+def _of_index(given: Mapping[str, Any], placed: Placed, folder: Path, passports: Path) -> Iterator[Question]:
+    """``[[index]]``: is its function what it was, whose are the rows that came, and are its golden queries found?"""
+    if not (function := given.get("function")):
+        raise ValueError("it has no function")
+    called = {name: given[name] for name in ("api", "model") if name in given}
+    file, passport = Path(beside(function, folder)), passport_of(function, called, passports)
+    if file.suffix == ".json" and file.is_file():
+        passport = file
+        # One that is damaged is told at night, by what verifies it.
+        with suppress(UsageError):
+            made = read_passport(file)
+            said = {name: getattr(made.settings, name) for name in ("pooling", "max_length", "prompt")}
+            given = {**said, **given, "function": (function := made.checkpoint.source)}
+    if passport == file or not is_checkpoint(function):
+        yield placed("verify", {"other": function, "passport": passport, **called})
+    yield placed("vectors", {**{name: one for name, one in given.items() if name not in GOLDEN}, "since_last": True})
+    if "golden" in given:
+        fields = QUESTIONS["why"].model_fields
+        yield placed("why", {name: one for name, one in given.items() if name in fields and name != "rows"})
+
+
+SHORT_FORMS = {"endpoint": _of_endpoint, "index": _of_index}
+
+
+def passport_of(address: str, called: Mapping[str, Any], folder: Path) -> Path:
+    """Where the passport of a watched endpoint is, if it was watched without a checkpoint."""
+    name = hashlib.sha256(repr((address, called.get("api"), called.get("model"))).encode()).hexdigest()[:16]
+    return folder / f"{name}.passport.json"
 
 
 def _placed(question: Question, folder: Path, *, send_texts: bool) -> Question:
@@ -109,9 +189,9 @@ def _placed(question: Question, folder: Path, *, send_texts: bool) -> Question:
     """
     update: dict[str, Any] = {}
     for name, field in type(question).model_fields.items():
-        written = next((one for one in field.metadata if isinstance(one, Option)), PLAIN)
+        written = written_as(field)
         value = getattr(question, name)
-        if value is None or not (written.holds or written.is_file or name == "corpus"):
+        if not value or not (written.holds or written.is_file or name == "corpus"):
             continue
         several = isinstance(value, list | tuple)
         placed = []

@@ -57,28 +57,19 @@ HAPPENINGS = {
     "broken": _wrong(
         "A checkpoint must not be served.", "Do not serve", "verdict", f"it has other content, {ACCEPTED}"
     ),
-    "index_gone": _wrong("An index is not there.", "Index gone", "index_check", f"it is there, {ACCEPTED}"),
-    "index_empty": _wrong("An index has no rows.", "Index empty", "index_check", f"it has rows, {ACCEPTED}"),
-    "rows_lost": _wrong(
-        "An index lost a tenth of its rows (`lost` of its entry), since it had most of them.",
-        "Rows lost",
-        "index_check",
-        f"the rows are back, {ACCEPTED}",
-    ),
-    "foreign": _wrong(
-        "Rows of an index are another function's, or damaged.",
-        "Index got worse",
-        "index_check",
-        f"they are encoded again or gone, {ACCEPTED}",
-    ),
-    "golden_lost": _wrong(
-        "A golden query is no longer found.", "Golden query lost", "index_check", f"it is found again, {ACCEPTED}"
-    ),
+    "index_gone": _wrong("A store is not there.", "Index gone", "watch_run", "it is there"),
+    "index_empty": _wrong("A store has no rows.", "Index empty", "watch_run", "it has rows"),
     "rows_gone": _wrong(
-        "A store that the list asks about (`[[vectors]]`) lost a tenth of its rows since an earlier answer.",
+        "A store lost a tenth of its rows (`lost` of its entry), since it had most of them.",
         "Rows lost",
         "answer",
         f"the rows are back, {ACCEPTED}",
+    ),
+    "rows_wrong": _wrong(
+        "Rows of an index (`[[index]]`, `[[vectors]]`) are another function's, damaged, or not what should be there.",
+        "Index got worse",
+        "answer, wrong_row",
+        f"they are encoded again or gone, {ACCEPTED}",
     ),
     "recall_fell": _wrong(
         "The recall of a search that the list asks lies below that of an earlier night, beyond both intervals.",
@@ -87,28 +78,24 @@ HAPPENINGS = {
         f"it is back, {ACCEPTED}",
     ),
     "not_found": _wrong(
-        "A search or a golden query that the list asks (`[[search]]`, `[[why]]`) does not find what it should.",
+        "A search or a golden query that the list asks (`[[search]]`, `[[why]]`, `golden` of `[[index]]`) does not "
+        "find what it should.",
         "Not found",
         "answer",
         f"it finds it, {ACCEPTED}",
     ),
     "problem_found": _wrong(
-        "Another question of the list (`[[vectors]]`, `[[parity]]` …) is answered by a problem.",
+        "Another question of the list (`[[check]]`, `[[switch]]`) is answered by a problem.",
         "Problem found",
         "answer",
         f"the answer is another, {ACCEPTED}",
     ),
-    "another_function": _wrong(
-        "What is asked for an index is no longer its passport's function.",
-        "Another function",
-        "index_check",
-        "it gives the passport's vectors again, or has a new passport",
-    ),
     "served_otherwise": _wrong(
-        "An endpoint serves other vectors than it should.",
+        "An endpoint (`[[endpoint]]`, `[[parity]]`, `[[verify]]`), or the function of an index, gives other vectors "
+        "than it should.",
         "Not served as audited",
-        "served",
-        f"it serves the right ones, {ACCEPTED}",
+        "answer",
+        f"it gives the right ones, {ACCEPTED}",
     ),
     "tripped": _wrong(
         "A policy is not satisfied.", "Gate tripped", "gate_result", f"checkpoint or policy are others, {ACCEPTED}"
@@ -131,17 +118,11 @@ HAPPENINGS = {
         "watched_revision",
         f"it can be read, {ACCEPTED}",
     ),
-    "index_unread": _unseen(
-        "An index, or its function, cannot be read, or has no texts.",
-        "Index not read",
-        "index_check",
-        f"it can be read, {ACCEPTED}",
-    ),
     "not_answered": _unseen(
         "A question of the list could not be answered.", "Not answered", "watch_run", "it is answered"
     ),
     "endpoint_silent": _unseen(
-        "An endpoint does not answer, or cannot be compared.", "Endpoint silent", "served", "it answers"
+        "An endpoint does not answer, or cannot be compared.", "Endpoint silent", "watch_run", "it answers"
     ),
     "hub_silent": _unseen("The hub does not answer.", "Hub silent", "watched_revision", "it answers"),
 }
@@ -178,7 +159,7 @@ class Problem:
 
     Attributes:
         name: as in ``HAPPENINGS``.
-        subject: the source, the endpoint or the index.
+        subject: the source, the endpoint or the store.
         said: what is wrong with it, in sentences.
     """
 

@@ -1,4 +1,4 @@
-"""What is open: verdicts not to serve, tripped gates, worse figures, rows of an index that its function did not build.
+"""What is open: verdicts not to serve, tripped gates, worse figures, answers that are a problem.
 
 It stays so until the checkpoint, the policy or the rows change, or somebody accepts it.
 """
@@ -24,19 +24,19 @@ from embaudit.words.errors import StorageError, UsageError, WarehouseError
 from embaudit.words.masking import without_credentials
 from embaudit.words.suggest import did_you_mean
 
-# Of what a watch looks at every night: an index, an endpoint, a checkpoint that cannot be read, what else it asks.
-LOOKED_AT = ("index", "endpoint", "watched", "answer")
+# Of what a watch looks at every night: a checkpoint that cannot be read, and what it asks.
+LOOKED_AT = ("watched", "answer")
 
 
 @dataclass(frozen=True)
 class OpenItem:
     """A rule that trips an audit's gate (``what`` is ``gate``), a figure that got worse, or a verdict not to serve.
 
-    Or what a watch found in an index, at an endpoint, or in place of a checkpoint.
+    Or an answer that is a problem, or what a watch found in place of a checkpoint.
 
     Attributes:
-        audit_id: the audit; of what a watch looks at, the look that found it first.
-        against: hash of the policy, or the earlier audit; the index, endpoint or source; empty for a verdict.
+        audit_id: the audit; the answer that was the first to be so; of what a watch looks at, a key of it.
+        against: hash of the policy, or the earlier audit; the subject of an answer, or the source; empty for a verdict.
         policy: its name; empty for others.
         item: name of the rule, of the figure, of the verdict's cause, or of the finding.
     """
@@ -48,8 +48,8 @@ class OpenItem:
     item: str
 
     def __str__(self) -> str:
-        said = {"gate": f"policy {self.policy}: ", "worse": WORSE, "verdict": DO_NOT_SERVE, "index": "in the index: "}
-        said |= {"endpoint": "served otherwise: ", "watched": "the checkpoint is ", "answer": ""}
+        said = {"gate": f"policy {self.policy}: ", "worse": WORSE, "verdict": DO_NOT_SERVE}
+        said |= {"watched": "the checkpoint is ", "answer": ""}
         return f"{said[self.what]}{self.item}"
 
 
@@ -59,28 +59,13 @@ def read_open(warehouse: Warehouse | str, audit_ids: Collection[str], wait_secon
         return _open_in(connection, audit_ids)
 
 
-def read_accepted_in_indexes(warehouse: Warehouse | str, wait_seconds: float) -> set[tuple[str, str]]:
-    """(check that found it first, finding) of what was accepted in indexes; none if there is no warehouse yet."""
-    place = warehouse_at(warehouse)
-    if isinstance(place, Path) and not place.exists():
-        return set()
-    with open_reader(place, wait_seconds) as connection:
-        tables = {name for (name,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
-        if "acceptance" not in tables:
-            return set()
-        rows = connection.execute("SELECT audit_id, item FROM acceptance WHERE what = 'index'").fetchall()
-    return {(str(key), str(item)) for key, item in rows}
-
-
-def read_accepted_subjects(warehouse: Warehouse | str, wait_seconds: float) -> set[tuple[str, str]]:
-    """(what, name) of watched endpoints and checkpoints of which all that was found is accepted."""
+def read_accepted_sources(warehouse: Warehouse | str, wait_seconds: float) -> set[str]:
+    """Watched checkpoints that cannot be read, of which somebody accepted that."""
     with open_reader(warehouse_at(warehouse), wait_seconds) as connection:
         rows = connection.execute(
-            "SELECT what, against FROM found_item WHERE list_contains(?, what) GROUP BY ALL "
-            "HAVING count(*) = count(accepted)",
-            [LOOKED_AT],
+            "SELECT against FROM found_item WHERE what = 'watched' GROUP BY ALL HAVING count(*) = count(accepted)"
         ).fetchall()
-    return {(str(what), str(name)) for what, name in rows}
+    return {str(name) for (name,) in rows}
 
 
 def gate_outcome(warehouse: Warehouse | str, audit_id: str, policy_hash: str, wait_seconds: float) -> str | None:
@@ -153,7 +138,7 @@ def accept(
 def _audits_of(connection: duckdb.DuckDBPyConnection, name: str) -> list[str]:
     """Every published audit of the checkpoint that a name stands for; or those of a watched source; or one audit.
 
-    And the looks of a watch that found what is open in an index, at an endpoint, or in place of a watched checkpoint.
+    And the answers that are a problem, and what a watch found in place of a watched checkpoint.
     """
     places = [without_credentials(name), str(Path(name).expanduser().absolute())]
     found = connection.execute(
@@ -165,11 +150,7 @@ def _audits_of(connection: duckdb.DuckDBPyConnection, name: str) -> list[str]:
         [name, places[1]],
     ).fetchall()
     audits = [str(audit_id) for (audit_id,) in (*found, *watched)]
-    known = (
-        "SELECT 1 FROM index_check WHERE store IN (?, ?) UNION ALL SELECT 1 FROM served WHERE endpoint IN (?, ?) "
-        "UNION ALL SELECT 1 FROM answer WHERE subject IN (?, ?)"
-    )
-    if audits or connection.execute(f"{known} LIMIT 1", [*places, *places, *places]).fetchone():
+    if audits or connection.execute("SELECT 1 FROM answer WHERE subject IN (?, ?) LIMIT 1", places).fetchone():
         return audits
     state = find_state(connection, name)
     if state.checkpoint_id is None:

@@ -10,22 +10,12 @@ from pydantic import BaseModel
 
 from embaudit.watch.asked import AnsweredNow
 from embaudit.watch.happening import DO_NOT_SERVE, HAPPENINGS, WORSE, NightProblem, Problem, exit_code_of, in_order
-from embaudit.watch.index_check import CheckedIndex
-from embaudit.watch.served import ServedNow
 from embaudit.words.shown import cut
 
 # What a watch did with a source, in the order of the summary; ``seen``: the revision was dealt with before.
 OUTCOMES = ("audited", "unchanged", "known", "seen", "running", "failed", "gone", "unreachable")
 # Of a source that was not audited, what happened.
 NOT_AUDITED = {"failed": "checkpoint_unreadable", "gone": "checkpoint_gone", "unreachable": "hub_silent"}
-# Of a problem in an index, what happened; any other name is one of rows.
-OF_INDEX = {
-    "gone": "index_gone",
-    "empty": "index_empty",
-    "unread": "index_unread",
-    "rows_lost": "rows_lost",
-    "golden": "golden_lost",
-}
 PUBLISHED = "Everything else is done and recorded."
 # Problems that a message tells in full, and characters of each; the log and the notification have all of them.
 TOLD, MOST_TOLD = 5, 400
@@ -80,24 +70,16 @@ class WatchedRow(BaseModel):
 
 
 class WatchOutcome(BaseModel):
-    """What a watch found and did; ``watch_run``, ``watched_revision``, ``served`` and ``index_check`` keep it."""
+    """What a watch found and did; ``watch_run``, ``watched_revision`` and ``answer`` keep it."""
 
     warehouse: str
     rows: list[WatchedRow]
-    served: list[ServedNow] = []
-    indexes: list[CheckedIndex] = []
     answers: list[AnsweredNow] = []
 
     @property
     def problems(self) -> list[Problem]:
         """Everything that must not look as if all were well, the gravest first."""
         found = [problem for row in self.rows for problem in row.problems]
-        for asked in self.served:
-            if asked.is_otherwise and not asked.is_accepted:
-                found.append(Problem("served_otherwise", asked.endpoint, asked.line))
-            elif asked.verdict == "could not be compared":
-                found.append(Problem("endpoint_silent", asked.endpoint, asked.line))
-        found += [problem for index in self.indexes for problem in _in_index(index)]
         return in_order([*found, *(problem for answer in self.answers for problem in answer.problems)])
 
     @property
@@ -112,7 +94,7 @@ class WatchOutcome(BaseModel):
 
     @property
     def summary(self) -> str:
-        """Such as ``1 problem: Do not serve: models/a; 2 audited, 5 seen; 1 index wholly the function's``."""
+        """Such as ``1 problem: Do not serve: models/a; 2 audited, 5 seen; 3 questions answered well``."""
         problems, parts = self.problems, []
         if problems:
             named: dict[str, list[str]] = {}
@@ -125,12 +107,6 @@ class WatchOutcome(BaseModel):
             parts.append(done)
         if self.marked:
             parts.append(f"the gate is tripped for {len(self.marked)}")
-        parts += [f"{count} {said}" for said, count in Counter(map(_served, self.served)).items() if said]
-        parts += [
-            f"{count} {'index' if count == 1 else 'indexes'} {said}"
-            for said, count in Counter(map(_own, self.indexes)).items()
-            if said
-        ]
         fine = [answer for answer in self.answers if not any(answer.problems)]
         well = sum(not answer.is_accepted for answer in fine)
         for count, said in ((well, "well"), (len(fine) - well, "as accepted")):
@@ -159,39 +135,9 @@ class WatchOutcome(BaseModel):
             {"what": problem.happening.state, "of": problem.subject, "reason": problem.said} for problem in problems
         ]
         subjects = {problem.subject for problem in problems}
-        others = [*(row.source for row in self.rows), *(one.endpoint for one in self.served)]
-        fine = [
-            name
-            for name in [*others, *(one.store for one in self.indexes), *_asked(self.answers)]
-            if name not in subjects
-        ]
+        looked_at = [*(row.source for row in self.rows), *(answer.subject for answer in self.answers)]
+        fine = [name for name in dict.fromkeys(looked_at) if name not in subjects]
         said = self.summary.split("; ", 1)[-1] if problems else self.summary
         if fine or not problems:
             rows.append({"what": "Nothing wrong", "of": f"{len(fine)} of {len(fine) + len(subjects)}", "reason": said})
         return rows
-
-
-def _asked(answers: list[AnsweredNow]) -> list[str]:
-    return [answer.subject for answer in answers]
-
-
-def _in_index(index: CheckedIndex) -> Iterator[Problem]:
-    if index.verdict == "another function":
-        yield Problem("another_function", index.store, index.line)
-    for problem in index.problems:
-        # The line of the look that found it says what to type.
-        is_new = problem["key"] == index.check_key
-        said = problem["said"] if is_new else f"{problem['said'].rstrip('.')} (open since {problem['night']})."
-        yield Problem(OF_INDEX.get(problem["name"], "foreign"), index.store, f"{said} {index.advice}".strip())
-
-
-def _served(one: ServedNow) -> str:
-    if one.is_otherwise:
-        return "served otherwise, as accepted" if one.is_accepted else ""
-    return {"the same function": "served as audited", "first seen": "seen for the first time"}.get(one.verdict, "")
-
-
-def _own(one: CheckedIndex) -> str:
-    if one.is_red:
-        return ""
-    return "wholly the function's, but for what was accepted" if one.accepted else "wholly the function's"

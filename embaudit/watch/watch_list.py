@@ -36,23 +36,26 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from embaudit.measures.profile import load_profile
 from embaudit.questions.answer import ASKS
 from embaudit.questions.audit import AuditSettings
-from embaudit.stores.place import ReadOptions, StorePlace
+from embaudit.system.settings import Settings
 from embaudit.system.toml import read_toml
-from embaudit.watch.asked import AskedEntry, read_questions
-from embaudit.watch.places import beside, require_consent
+from embaudit.watch.asked import SHORT_FORMS, AskedEntry, read_questions
 from embaudit.words.errors import UsageError
-from embaudit.words.masking import keep_credentials, masked, without_credentials
 from embaudit.words.suggest import hint
 
-KINDS = ("hub", "organisation", "folder", "endpoint", "index")
-Api = Literal["openai", "tei", "ollama", "azure", "cohere", "voyage", "jina", "gemini"]
+# In the folder of reports, the passports of watched endpoints.
+PASSPORTS = "endpoints"
+# What questions take from the settings of the whole list.
+SHARED = {"device", "allow_pickle", "trust_remote_code"}
+KINDS = ("hub", "organisation", "folder")
+# What is asked at night: any question, and what is short for several.
+ASKED = (*SHORT_FORMS, *ASKS)
 EXAMPLE = 'For example: [[hub]] and below it name = "owner/name". See docs/watch.md.'
 
 
@@ -92,71 +95,6 @@ class FolderEntry(_Entry):
     pattern: str = Field(default="*", description="pattern of the folders' names, with each")
 
 
-class EndpointEntry(_Entry):
-    """A served model, and what it should serve: a checkpoint, or whatever it served when it was first asked."""
-
-    address: str = Field(pattern="^(https?://|python:)", description="an endpoint's, or python:module:name")
-    checkpoint: str | None = Field(
-        default=None,
-        min_length=1,
-        description="a folder, packaged:NAME or owner/name@revision; by default, what its own passport says",
-    )
-    api: Api | None = Field(default=None, description="by default, recognised")
-    model: str | None = Field(default=None, description="its name there, if it serves several")
-    send_texts: bool = Field(default=False, description="whether made-up texts may be sent to another machine")
-
-    @model_validator(mode="after")
-    def _require_consent(self) -> Self:
-        require_consent(self.address, self.send_texts)
-        return self
-
-
-class IndexEntry(_Entry):
-    """Stored vectors, and the function that should have built them."""
-
-    store: str = Field(min_length=1, description="what `embaudit vectors` takes: a file, a folder, an address")
-    function: str = Field(
-        min_length=1, description="a checkpoint, an endpoint's address, python:module:name, or a passport's file"
-    )
-    vector: str | None = Field(default=None, description="column of vectors; by default, found")
-    text: str | None = Field(default=None, description="column of texts, or a template of what was embedded")
-    id: str | None = Field(default=None, description="column by which rows are known again; by default, found")
-    texts: Path | None = Field(default=None, description="file of texts, row by row or by id")
-    part: str | None = Field(default=None, alias="from", description="table, collection or split")
-    numbers: str | None = Field(default=None, description="what bytes are")
-    where: dict[str, str] = Field(default={}, description="rows whose fields have these values alone")
-    rows: int = Field(
-        default=1_000, ge=1, le=20_000, description="how many new and how many old ones are encoded again"
-    )
-    lost: float = Field(
-        default=0.1, gt=0, le=1, description="share of the most rows that it had which, once gone, is a problem"
-    )
-    also: list[str] = Field(default=[], description="other functions that may have built rows")
-    golden: Path | None = Field(default=None, description="golden queries that are asked every night (docs/why.md)")
-    k: int = Field(default=10, ge=1, le=1_000, description="among how many results they should be found")
-    api: Api | None = Field(default=None, description="of an endpoint; by default, recognised")
-    model: str | None = Field(default=None, description="its name there, if it serves several")
-    send_texts: bool = Field(default=False, description="whether texts of rows may be sent to another machine")
-
-    @model_validator(mode="after")
-    def _require_consent(self) -> Self:
-        for one in (self.function, *self.also):
-            require_consent(one, self.send_texts)
-        return self
-
-    @property
-    def name(self) -> str:
-        """What it is called wherever it is shown or recorded: without credentials."""
-        part = f" (from {self.part})" if self.part else ""
-        which = "".join(f", {name} = {value}" for name, value in sorted(self.where.items()))
-        return masked(f"{without_credentials(self.store)}{part}{which}")
-
-    @property
-    def asked_rows(self) -> ReadOptions:
-        given = {name: getattr(self, name) for name in ("vector", "text", "id", "texts", "part", "numbers")}
-        return ReadOptions(**given, where=tuple(self.where.items()), allow_pickle=bool(self.settings.allow_pickle))
-
-
 class WatchList(BaseModel):
     """A watch list; ``read_watch_list`` returns it with the complete settings in every entry."""
 
@@ -168,9 +106,7 @@ class WatchList(BaseModel):
     hub: list[HubEntry] = []
     organisation: list[OrganisationEntry] = []
     folder: list[FolderEntry] = []
-    endpoint: list[EndpointEntry] = []
-    index: list[IndexEntry] = []
-    # By question, the tables [[search]], [[why]] …
+    # By question or short form, the tables [[index]], [[search]], [[why]] …
     asked: dict[str, list[dict[str, Any]]] = {}
     # Read from these.
     questions: list[AskedEntry] = Field(default=[], exclude=True)
@@ -180,17 +116,17 @@ class WatchList(BaseModel):
     def _gather_questions(cls, content: Any) -> Any:
         if not isinstance(content, dict):
             return content
-        known = ["settings", *KINDS, *ASKS]
+        known = ["settings", *KINDS, *ASKED]
         if unknown := [name for name in content if name not in known]:
             raise ValueError(f"unknown key {unknown[0]}{hint(unknown[0], known)}")
-        if no_list := [name for name in ASKS if not isinstance(content.get(name, []), list)]:
+        if no_list := [name for name in ASKED if not isinstance(content.get(name, []), list)]:
             raise ValueError(f"{no_list[0]}: an entry is written [[{no_list[0]}]]")
-        asked = {name: content[name] for name in ASKS if name in content}
+        asked = {name: content[name] for name in ASKED if name in content}
         return {**{name: value for name, value in content.items() if name not in asked}, "asked": asked}
 
     @property
-    def all(self) -> list[HubEntry | OrganisationEntry | FolderEntry | EndpointEntry | IndexEntry]:
-        return [*self.hub, *self.organisation, *self.folder, *self.endpoint, *self.index]
+    def all(self) -> list[HubEntry | OrganisationEntry | FolderEntry]:
+        return [*self.hub, *self.organisation, *self.folder]
 
 
 def read_watch_list(path: Path) -> WatchList:
@@ -203,11 +139,12 @@ def read_watch_list(path: Path) -> WatchList:
     found = read_toml(path, WatchList, what="watch list", next_step=EXAMPLE)
     if not found.all and not found.asked:
         raise UsageError(f"The watch list {path} has no entries.", next_step=EXAMPLE)
+    shared = found.settings.model_dump(include=SHARED, exclude_none=True)
     return found.model_copy(
         update={
             kind: [_completed(entry, found.settings, path.parent) for entry in getattr(found, kind)] for kind in KINDS
         }
-        | {"questions": read_questions(found.asked, path.parent, found.settings.model_dump(include={"device"}))}
+        | {"questions": read_questions(found.asked, path.parent, shared, Settings().reports / PASSPORTS)}
     )
 
 
@@ -219,18 +156,4 @@ def _completed(entry: _Entry, shared: AuditSettings, folder: Path) -> _Entry:
     if isinstance(entry, FolderEntry):
         # Links are not resolved: the name is watched, and its target may change.
         update["path"] = folder / entry.path.expanduser()
-    if isinstance(entry, EndpointEntry) and entry.checkpoint is not None:
-        update["checkpoint"] = beside(entry.checkpoint, folder)
-    if isinstance(entry, IndexEntry):
-        keep_credentials(entry.store)
-        place = StorePlace(entry.store)
-        update = {
-            **update,
-            # Also if nothing is there tonight: it is called the same every night.
-            "store": entry.store if place.scheme else str(folder / place.path),
-            "function": beside(entry.function, folder),
-            "also": [beside(one, folder) for one in entry.also],
-            "texts": None if entry.texts is None else folder / entry.texts.expanduser(),
-            "golden": None if entry.golden is None else folder / entry.golden.expanduser(),
-        }
     return entry.model_copy(update=update)

@@ -4,4 +4,4 @@ SELECT
     round(golden_share, 3) AS share, round(golden_share_low, 3) AS share_low, round(golden_share_high, 3) AS share_high,
     expected, mend, said
 FROM golden_history
-ORDER BY store, query, asked DESC, check_key;
+ORDER BY store, query, asked DESC, answer_id;

@@ -1,7 +1,6 @@
--- How many rows did each index have night by night, what came, went, was not its own, copied or absent, and what share of golden queries did it find?
+-- How many rows did each index have night by night, what came, went, was not its own, copied or absent?
 SELECT
-    store, asked, verdict, "rows", change, added, removed, new_foreign, round(old_share, 3) AS foreign_share, copies,
-    absent, golden_found AS found, golden_queries AS queries, round(golden_share, 3) AS recall,
-    round(golden_share_low, 3) AS low, round(golden_share_high, 3) AS high
+    store, asked, verdict, "rows", change, added, overwritten, removed, new_foreign,
+    round(foreign_share, 3) AS foreign_share, copies, absent
 FROM index_history
-ORDER BY store, asked DESC, check_key;
+ORDER BY store, asked DESC, answer_id;

@@ -1,4 +1,4 @@
--- What is open: verdicts not to serve, tripped gates, worse figures of what each checkpoint's name stands for now, what is wrong with a watched index, endpoint or checkpoint, and answers that are a problem, that nobody has accepted?
+-- What is open: verdicts not to serve, tripped gates, worse figures of what each checkpoint's name stands for now, what is wrong with a watched checkpoint, and answers that are a problem, that nobody has accepted?
 SELECT
     coalesce(audit.settings ->> '$.source', checkpoint.source) AS source, found_item.audit_id, found_item.what,
     found_item.policy, found_item.item, found_item.against, audit.finished
@@ -8,11 +8,9 @@ LEFT JOIN checkpoint USING (checkpoint_id)
 WHERE found_item.accepted IS NULL AND audit.checkpoint_id IN (SELECT checkpoint_id FROM named_checkpoint)
 UNION ALL
 SELECT against, audit_id, what, '', item, against, coalesce(
-    (SELECT asked FROM index_check WHERE check_key = found_item.audit_id),
-    (SELECT asked FROM served WHERE look_key = found_item.audit_id),
     (SELECT asked FROM answer WHERE answer_id = found_item.audit_id),
     (SELECT max(last_seen) FROM watched_revision WHERE source = found_item.against)
 )
 FROM found_item
-WHERE accepted IS NULL AND what IN ('index', 'endpoint', 'watched', 'answer')
+WHERE accepted IS NULL AND what IN ('watched', 'answer')
 ORDER BY ALL;

@@ -1,53 +1,34 @@
--- Every look at every index, by a watch or `vectors`: its rows, what came and went, what is not its own, copies, what is absent, and golden queries found.
+-- Every look at every index by `vectors`: its rows, what came and went, what is not its own, copies, and what is absent.
 CREATE OR REPLACE VIEW index_history AS
 WITH looked AS (
-    SELECT * EXCLUDE (copies), copies AS new_copies, 'watch' AS series FROM index_check
-    UNION ALL BY NAME
     SELECT
         answer.subject AS store,
         answer.asked,
         answer.verdict,
-        CAST(max(part.value) FILTER (part.figure = 'rows') AS INTEGER) AS "rows",
-        max(part.value) FILTER (part.figure = 'foreign') AS old_share,
-        max(part.low) FILTER (part.figure = 'foreign') AS old_share_low,
-        max(part.high) FILTER (part.figure = 'foreign') AS old_share_high,
-        CAST(max(part.value) FILTER (part.figure = 'copies') AS INTEGER) AS copies,
-        CAST(max(part.value) FILTER (part.figure = 'absent') AS INTEGER) AS absent,
-        CAST(max(part.value) FILTER (part.figure = 'without_text') AS INTEGER) AS without_text,
+        CAST(max(part.value) FILTER (part.figure = 'rows') AS BIGINT) AS "rows",
+        CAST(max(part.value) FILTER (part.figure = 'added') AS BIGINT) AS added,
+        CAST(max(part.value) FILTER (part.figure = 'overwritten') AS BIGINT) AS overwritten,
+        CAST(max(part.value) FILTER (part.figure = 'removed') AS BIGINT) AS removed,
+        CAST(max(part.value) FILTER (part.figure = 'new_foreign') AS BIGINT) AS new_foreign,
+        max(part.value) FILTER (part.figure = 'foreign') AS foreign_share,
+        max(part.low) FILTER (part.figure = 'foreign') AS foreign_share_low,
+        max(part.high) FILTER (part.figure = 'foreign') AS foreign_share_high,
+        CAST(max(part.value) FILTER (part.figure = 'copies') AS BIGINT) AS copies,
+        CAST(max(part.value) FILTER (part.figure = 'absent') AS BIGINT) AS absent,
+        CAST(max(part.value) FILTER (part.figure = 'without_text') AS BIGINT) AS without_text,
         answer.line,
-        answer.answer_id AS check_key,
-        answer.question_key AS series
+        answer.answer_id,
+        answer.question_key
     FROM answer
     LEFT JOIN answer_figure AS part ON part.answer_id = answer.computed_id
     WHERE answer.asks = 'vectors'
     GROUP BY ALL
 )
 SELECT
-    store,
-    asked,
-    verdict,
-    "rows",
+    * EXCLUDE (question_key, line, answer_id),
     "rows" - lag("rows" IGNORE NULLS) OVER of_store AS change,
-    most_rows,
-    added,
-    overwritten,
-    removed,
-    new_foreign,
-    old_foreign,
-    old_share,
-    old_share_low,
-    old_share_high,
-    new_copies,
-    copies,
-    absent,
-    without_text,
-    golden_found,
-    golden_queries,
-    golden_share,
-    golden_share_low,
-    golden_share_high,
     verdict IS DISTINCT FROM lag(verdict) OVER of_store AS is_other_verdict,
     line,
-    check_key
+    answer_id
 FROM looked
-WINDOW of_store AS (PARTITION BY store, series ORDER BY asked, check_key);
+WINDOW of_store AS (PARTITION BY question_key ORDER BY asked, answer_id);

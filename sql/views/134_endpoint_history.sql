@@ -1,17 +1,14 @@
--- Every look at every endpoint, by a watch, `verify` or `parity`, and where its verdict changed.
+-- Every look at every endpoint by `verify` or `parity`, and where its verdict changed.
 CREATE OR REPLACE VIEW endpoint_history AS
 WITH looked AS (
-    SELECT endpoint, asked, verdict, worst, kinds_apart, kinds, checkpoint, line, look_key, 'watch' AS series
-    FROM served
-    UNION ALL
     SELECT
-        answer.function,
+        answer.subject AS endpoint,
         answer.asked,
         answer.verdict,
-        max(part.value) FILTER (part.figure = 'worst'),
-        CAST(max(part.value) FILTER (part.figure = 'kinds_apart') AS INTEGER),
-        CAST(max(part.of) FILTER (part.figure = 'kinds_apart') AS INTEGER),
-        answer.subject,
+        max(part.value) FILTER (part.figure = 'worst') AS worst,
+        CAST(max(part.value) FILTER (part.figure = 'kinds_apart') AS INTEGER) AS kinds_apart,
+        CAST(max(part.of) FILTER (part.figure = 'kinds_apart') AS INTEGER) AS kinds,
+        answer.function AS checkpoint,
         answer.line,
         answer.answer_id,
         answer.question_key
@@ -22,15 +19,8 @@ WITH looked AS (
     GROUP BY ALL
 )
 SELECT
-    endpoint,
-    asked,
-    verdict,
-    verdict IS DISTINCT FROM lag(verdict) OVER of_endpoint AS is_other_verdict,
-    worst,
-    kinds_apart,
-    kinds,
-    checkpoint,
+    * EXCLUDE (question_key, line, answer_id),
+    verdict IS DISTINCT FROM lag(verdict) OVER (PARTITION BY question_key ORDER BY asked, answer_id) AS is_other_verdict,
     line,
-    look_key
-FROM looked
-WINDOW of_endpoint AS (PARTITION BY endpoint, series ORDER BY asked, look_key);
+    answer_id
+FROM looked;

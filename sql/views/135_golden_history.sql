@@ -1,66 +1,48 @@
--- Every golden query that a look at a watched index, or `why`, did not find: where it was lost, and since when without a break.
+-- Every golden query that `why` did not find: where it was lost, and since when without a break.
 CREATE OR REPLACE VIEW golden_history AS
 WITH looked AS (
     SELECT
-        store,
-        asked,
-        check_key,
-        golden_found,
-        golden_queries,
-        golden_share,
-        golden_share_low,
-        golden_share_high,
-        golden_lost,
-        row_number() OVER (PARTITION BY store ORDER BY asked, check_key) AS night,
-        'watch' AS series
-    FROM index_check
-    WHERE golden_queries IS NOT NULL
-    UNION ALL
-    SELECT
-        answer.subject,
+        answer.subject AS store,
         answer.asked,
         answer.answer_id,
-        CAST(round(part.value * part.of) AS INTEGER),
-        CAST(part.of AS INTEGER),
-        part.value,
-        part.low,
-        part.high,
-        (
-            SELECT to_json(list(
-                {'query': query, 'expected': expected, 'lost': lost, 'said': sentence, 'mend': mend} ORDER BY place
-            ) FILTER (lost <> 'found'))
-            FROM why_case
-            WHERE why_case.answer_id = answer.computed_id
-        ),
-        row_number() OVER (PARTITION BY answer.question_key ORDER BY answer.asked, answer.answer_id),
-        answer.question_key
+        answer.computed_id,
+        answer.question_key,
+        CAST(round(part.value * part.of) AS INTEGER) AS golden_found,
+        CAST(part.of AS INTEGER) AS golden_queries,
+        part.value AS golden_share,
+        part.low AS golden_share_low,
+        part.high AS golden_share_high,
+        row_number() OVER (PARTITION BY answer.question_key ORDER BY answer.asked, answer.answer_id) AS night
     FROM answer
     JOIN answer_figure AS part ON part.answer_id = answer.computed_id
     WHERE answer.asks = 'why' AND part.figure = 'found'
 ),
 lost AS (
-    SELECT * EXCLUDE (golden_lost), unnest(json_extract(golden_lost, '$[*]')) AS query FROM looked
+    SELECT
+        looked.*,
+        told.query,
+        told.expected,
+        told.lost,
+        told.sentence AS said,
+        told.mend,
+        row_number() OVER (PARTITION BY question_key, told.query, told.expected ORDER BY night) AS place
+    FROM looked
+    JOIN why_case AS told ON told.answer_id = looked.computed_id
+    WHERE told.lost <> 'found'
 )
 SELECT
     store,
-    query ->> '$.query' AS query,
-    query ->> '$.expected' AS expected,
+    query,
+    expected,
     asked,
-    min(asked) OVER (PARTITION BY store, series, query ->> '$.query', query ->> '$.expected', night - place) AS lost_since,
-    query ->> '$.lost' AS lost,
-    query ->> '$.said' AS said,
-    query ->> '$.mend' AS mend,
+    min(asked) OVER (PARTITION BY question_key, query, expected, night - place) AS lost_since,
+    lost,
+    said,
+    mend,
     golden_found,
     golden_queries,
     golden_share,
     golden_share_low,
     golden_share_high,
-    check_key
-FROM (
-    SELECT
-        *,
-        row_number() OVER (
-            PARTITION BY store, series, query ->> '$.query', query ->> '$.expected' ORDER BY night
-        ) AS place
-    FROM lost
-);
+    answer_id
+FROM lost;

@@ -248,12 +248,6 @@ BY_HAND: dict[str, list[Broken]] = {
         broken(1, "in_set only_what_has_content_is_reused", content_key=None, computed_id="s1"),
         accepted(0, exit_code=1),
     ],
-    "served": [broken(0, "in_set compared_rows_have_a_checkpoint", checkpoint_id=None)],
-    "index_check": [
-        broken(0, "in_set wholly_its_own_has_nothing_open", verdict="wholly its own"),
-        broken(1, "in_set a_first_look_has_no_new_rows", added=3),
-        broken(0, "greater new_encoded, new_foreign", new_foreign=11),
-    ],
     "index_change": [broken(0, "in_set audits_are_two", audit_id="a9", predecessor_audit_id="a9")],
     "regression": [
         broken(1, "in_set delta_is_difference", delta=0.2),

@@ -77,8 +77,16 @@ def rewrite(path: Path, **changes: object) -> None:
 
 
 @pytest.fixture
-def library(tmp_path: Path, put: Callable[[Path, int], Path], weights: Callable[[int], Path]) -> Library:
-    """Without rows yet."""
+def library(
+    tmp_path: Path,
+    put: Callable[[Path, int], Path],
+    weights: Callable[[int], Path],
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Library:
+    """Without rows yet; in a home of its own, if the test has none."""
+    if "home" not in request.fixturenames:
+        monkeypatch.setenv("EMBAUDIT_HOME", str(tmp_path / "home"))
     put(tmp_path / "model", 0)
 
     def of(seed: int) -> Callable[[Sequence[str]], np.ndarray]:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
 
-from embaudit.watch.index_check import CheckedIndex, IndexLook
-from embaudit.watch.watch_list import IndexEntry, read_watch_list
+from embaudit.questions.vectors.question import VectorsQuestion
+from embaudit.questions.vectors.report import StoredReport
+from embaudit.watch.watch_list import read_watch_list
 
 Put = Callable[[Path, int], Path]
 
@@ -28,7 +30,7 @@ class Library:
     path: Path
     encode: tuple[Callable[[Sequence[str]], np.ndarray], ...]
     has_ids: bool = True
-    accepted: set[tuple[str, str]] = field(default_factory=set)
+    accepted: datetime | None = None
     more: str = ""
     store: str = ""
     function: str = "model"
@@ -58,32 +60,55 @@ class Library:
         return path
 
     @property
-    def entry(self) -> IndexEntry:
-        (entry,) = read_watch_list(self.list).index
-        return entry
+    def question(self) -> VectorsQuestion:
+        (entry,) = read_watch_list(self.list).questions
+        (question,) = [one for one in entry.questions if isinstance(one, VectorsQuestion)]
+        return question
 
-    def look(self) -> IndexLook:
-        return IndexLook(self.entry, self.folder / "home", self.folder / "home" / "reports", self.accepted)
+    def night(self) -> Night:
+        report = self.question.answer()
+        assert isinstance(report, StoredReport)
+        if self.accepted is not None:
+            report = report.accept(self.accepted)
+        report.remember()
+        return Night(report)
 
-    def night(self) -> CheckedIndex:
-        look = self.look()
-        found = look.check()
-        look.keep()
-        return found
+    def accept(self, night: Night) -> None:
+        """Somebody accepts what a night found."""
+        assert night.report.since is not None
+        self.accepted = night.report.since.now
+
+
+@dataclass
+class Night:
+    """What a look at the library found."""
+
+    report: StoredReport
+
+    @property
+    def verdict(self) -> str:
+        return self.report.verdict
+
+    @property
+    def line(self) -> str:
+        return self.report.line
+
+    @property
+    def problems(self) -> list[str]:
+        """Names of what is open."""
+        return [one.name for one in self.report.findings if one.level == "problem"]
+
+    @property
+    def ids(self) -> list[str]:
+        """Of the rows that are known to be wrong."""
+        return [row["row"] for row in self.report.wrong_rows()]
+
+    def __getitem__(self, figure: str) -> float:
+        return {one.figure: one.value for one in self.report.answer_figures()}[figure]
 
 
 def named(start: int, stop: int) -> list[str]:
     return [f"doc-{number}" for number in range(start, stop)]
-
-
-def ids(found: CheckedIndex) -> list[str]:
-    return [row["id"] for row in found.open_rows]
-
-
-def accept_all(library: Library, found: CheckedIndex, names: Collection[str] = ()) -> None:
-    library.accepted |= {
-        (problem["key"], problem["name"]) for problem in found.problems if not names or problem["name"] in names
-    }
 
 
 def told(names: Sequence[str]) -> list[tuple[str, str]]:

@@ -8,13 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from embaudit.questions.answered import parameters_of
 from embaudit.questions.asked import QUESTIONS
 from embaudit.questions.vectors.question import VectorsQuestion
 from embaudit.warehouse.publish import run_write
 from embaudit.watch.asked import AskedEntry
 from embaudit.watch.watch_list import read_watch_list
 from embaudit.words.errors import UsageError
-from embaudit_flows.ask import answer_of_entry
+from embaudit_flows.ask import answers_of_entry
 
 WRONG = {
     "a key": (
@@ -45,16 +46,42 @@ def test_files_stand_beside_the_list_and_the_lists_device_is_taken(tmp_path: Pat
         '[[vectors]]\nstore = "postgresql://host/db"\nfunction = "python:app:embed"\nalso = ["model", "packaged:x"]\n'
         'device = "cuda"\nevery = "week"\n'
     )
-    vectors, why = read_watch_list(tmp_path / "watch.toml").questions
-    named = {name: getattr(why.question, name) for name in ("store", "function", "golden", "texts", "device")}
+    entries = read_watch_list(tmp_path / "watch.toml").questions
+    (vectors,), (why,) = (entry.questions for entry in entries)
+    named = {name: getattr(why, name) for name in ("store", "function", "golden", "texts", "device")}
     assert named == {
         **{"store": str(tmp_path / "rows.faiss"), "function": str(tmp_path / "model")},
         **{"golden": str(tmp_path / "golden.csv"), "texts": str(tmp_path / "texts.csv"), "device": "cpu"},
     }
-    assert isinstance(vectors.question, VectorsQuestion)
-    assert (vectors.question.store, vectors.question.function) == ("postgresql://host/db", "python:app:embed")
-    assert list(vectors.question.also) == [str(tmp_path / "model"), "packaged:x"]
-    assert (vectors.question.device, vectors.every, why.every) == ("cuda", "week", "night")
+    assert isinstance(vectors, VectorsQuestion)
+    assert (vectors.store, vectors.function) == ("postgresql://host/db", "python:app:embed")
+    assert list(vectors.also) == [str(tmp_path / "model"), "packaged:x"]
+    assert (vectors.device, *(entry.every for entry in entries)) == ("cuda", "week", "night")
+
+
+def test_an_index_and_an_endpoint_are_short_for_questions(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "best").mkdir()
+    (tmp_path / "watch.toml").write_text(
+        '[[endpoint]]\naddress = "http://localhost:8080"\ncheckpoint = "best"\n'
+        '[[endpoint]]\naddress = "https://search.example"\napi = "tei"\nsend_texts = true\n'
+        '[[index]]\nstore = "index.parquet"\nfunction = "best"\ngolden = "golden.csv"\nk = 3\nrows = 50\n'
+        '[[index]]\nstore = "postgresql://me@host/db"\nfunction = "http://localhost:80"\nfrom = "docs"\nlost = 0.02\n'
+    )
+    served, hosted, local, remote = read_watch_list(tmp_path / "watch.toml").questions
+    (parity,), (verify,), (vectors, why), (_, docs) = (one.questions for one in (served, hosted, local, remote))
+    assert (parity.asks, parameters_of(parity)) == (
+        "parity",
+        {"checkpoint": str(tmp_path / "best"), "other": "http://localhost:8080"},
+    )
+    assert (verify.asks, parameters_of(verify)["api"], hosted.makes_passport) == ("verify", "tei", True)
+    assert Path(parameters_of(verify)["passport"]).parent == home / "reports" / "endpoints"
+    store = {"store": str(tmp_path / "index.parquet"), "function": str(tmp_path / "best")}
+    assert parameters_of(vectors) == {**store, "rows": 50, "since_last": True}
+    assert parameters_of(why) == {**store, "golden": str(tmp_path / "golden.csv"), "k": 3}
+    assert [one.asks for one in remote.questions] == ["verify", "vectors"]
+    assert not remote.makes_passport
+    assert parameters_of(docs)["from_table"] == "docs"
+    assert (parameters_of(docs)["lost"], parameters_of(docs)["store"]) == (0.02, "postgresql://host/db")
 
 
 def test_every_question_can_stand_on_a_list(tmp_path: Path) -> None:
@@ -71,7 +98,7 @@ def test_every_question_can_stand_on_a_list(tmp_path: Path) -> None:
         keys = "".join(f'{key} = "{value}"\n' for key, value in given.items() if key in question.arguments())
         (tmp_path / "watch.toml").write_text(f"[[{name}]]\n{keys}")
         (entry,) = read_watch_list(tmp_path / "watch.toml").questions
-        assert type(entry.question) is question
+        assert [type(one) for one in entry.questions] == [question]
 
 
 @pytest.mark.parametrize(("days", "is_new"), [(0, True), (3, False), (6, False), (7, True)])
@@ -79,15 +106,15 @@ def test_what_is_asked_every_week_stands_until_then(days: int, is_new: bool, hom
     """The answer of an earlier night stands as it was; 0: it was never asked."""
     np.save(tmp_path / "v.npy", np.random.default_rng(0).normal(size=(40, 8)).astype(np.float32))
     warehouse = str(home / "warehouse.duckdb")
-    entry = AskedEntry(question=VectorsQuestion(store=str(tmp_path / "v.npy")), every="week")
+    entry = AskedEntry(questions=(VectorsQuestion(store=str(tmp_path / "v.npy")),), every="week")
     if days:
-        assert answer_of_entry(entry, warehouse).verdict == "sound"
+        assert [one.verdict for one in answers_of_entry(entry, warehouse)] == ["sound"]
         asked = datetime.now(UTC) - timedelta(days=days)
         run_write(
             home / "warehouse.duckdb",
             5.0,
             lambda connection: connection.execute("UPDATE answer SET asked = ?", [asked]),
         )
-    answer = answer_of_entry(entry, warehouse)
+    (answer,) = answers_of_entry(entry, warehouse)
     assert (answer.verdict, answer.is_new) == ("sound", is_new)
     assert answer.before == ("sound" if days else None)

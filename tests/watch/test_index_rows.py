@@ -10,8 +10,8 @@ import pytest
 from index_library import Library, named
 
 from embaudit.questions.vectors.row_hash import hash_rows, hash_values
-from embaudit.watch import index_look
-from embaudit.watch.index_rows import ADDED, OVERWRITTEN, RowMarks, SeenRows, what_is_new
+from embaudit.questions.vectors.since import inspected
+from embaudit.questions.vectors.since.rows import ADDED, OVERWRITTEN, RowMarks, SeenRows, what_is_new
 
 HASHES = ["0xd9cf81b9c0c00000", "0xc8f1eb643b400000", "0xd229f6ca45a00000"]
 
@@ -51,13 +51,13 @@ def test_rows_in_another_order_and_pieces_of_one_document_are_not_new() -> None:
 def test_of_many_rows_that_are_wrong_some_are_kept_and_all_are_counted(
     library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(index_look, "MOST_KNOWN", 3)
+    monkeypatch.setattr(inspected, "MOST_KNOWN", 3)
     library.write(named(0, 20))
     library.night()
     library.write(named(20, 28), vectors=np.zeros((8, 32)))
     for count in (8, 7):
         found = library.night()
-        assert (found.verdict, len(found.open_rows)) == ("not wholly its own", 4)
+        assert (found.verdict, len(found.ids)) == ("not wholly its own", 4)
         assert f"{count} of the {count} rows" in found.line
         library.write(["doc-20"])
 

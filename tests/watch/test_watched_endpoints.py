@@ -35,8 +35,8 @@ def test_a_hosted_model_is_held_against_its_own_first_passport(
     with serving(served) as address:
         watch_list.write_text(f'[[endpoint]]\naddress = "{address}"\n')
         first = watch(str(watch_list))
-        assert first.summary == "1 seen for the first time"
-        assert watch(str(watch_list)).summary == "1 served as audited"
+        assert first.summary == "1 question answered well"
+        assert watch(str(watch_list)).summary == "1 question answered well"
         # Another model behind the same name: it is red that night, and every night after it.
         served.encode = faithful(load_checkpoint(str(put(tmp_path / "other", 1)), LoadOptions(device="cpu")))
         for _ in range(2):
@@ -45,11 +45,9 @@ def test_a_hosted_model_is_held_against_its_own_first_passport(
             assert red_of(state).outcome.summary == f"1 problem: Not served as audited: {address}"
         (passport,) = (home / "reports" / "endpoints").iterdir()
         passport.unlink()
-        assert watch(str(watch_list)).summary == "1 seen for the first time"
-    verdicts = run_query(home / "warehouse.duckdb", "SELECT verdict FROM served ORDER BY asked").rows
-    assert [verdict for (verdict,) in verdicts] == [
-        *("first seen", "the same function", "another function", "another function", "first seen")
-    ]
+        assert watch(str(watch_list)).summary == "1 question answered well"
+    verdicts = run_query(home / "warehouse.duckdb", "SELECT verdict FROM endpoint_history ORDER BY asked").rows
+    assert [verdict for (verdict,) in verdicts] == [*("the same function", "another function", "another function")]
 
 
 def test_what_is_served_is_asked_every_time(
@@ -63,39 +61,38 @@ def test_what_is_served_is_asked_every_time(
         entry = f'[[endpoint]]\naddress = "{address}"\ncheckpoint = "model"\n'
         watch_list.write_text('[settings]\ndevice = "cpu"\n' + entry)
         right = watch(str(watch_list))
-        assert right.summary == "1 served as audited"
-        assert (right.served[0].verdict, right.served[0].kinds_apart) == ("the same function", 0)
+        assert right.summary == "1 question answered well"
+        assert [one.verdict for one in right.answers] == ["the same function"]
         # The same server, wrongly configured overnight.
         served.encode = faithful(replace(checkpoint, recipe=replace(checkpoint.recipe, pooling=("cls",))))
         night = red_of(watch(str(watch_list), return_state=True))
         wrong = night.outcome
         assert (night.state, night.exit_code) == ("Not served as audited", 1)
         assert wrong.summary == f"1 problem: Not served as audited: {address}"
-        assert "takes cls instead of mean pooling" in wrong.served[0].line
+        assert "takes cls instead of mean pooling" in wrong.answers[0].line
         # Somebody accepts it, and it stays accepted as long as it is the same; nothing else is.
         assert [(row[2], row[4]) for row in run_query(home / "warehouse.duckdb", "open-items").rows] == [
-            ("endpoint", "; ".join(wrong.served[0].differs))
+            ("answer", "parity: another function")
         ]
         accepted = run_here(
             ("accept", address, "--reason", "known", "--by", "me"), {**os.environ, "EMBAUDIT_HOME": str(home)}, tmp_path
         )
-        assert "served otherwise: " in accepted.stdout, accepted.stderr
-        assert watch(str(watch_list)).summary == "1 served otherwise, as accepted"
+        assert "parity: another function" in accepted.stdout, accepted.stderr
+        assert watch(str(watch_list)).summary == "1 question answered as accepted"
         served.encode = faithful(replace(checkpoint, recipe=replace(checkpoint.recipe, pooling=("max",))))
         assert red_of(watch(str(watch_list), return_state=True)).state == "Not served as audited"
     silent = red_of(watch(str(watch_list), return_state=True))
     gone = silent.outcome
     assert (silent.state, silent.exit_code) == ("Endpoint silent", 2)
     assert gone.summary == f"1 problem: Endpoint silent: {address}"
-    assert "Nothing answers at" in gone.served[0].line
-    (row,) = run_query(home / "warehouse.duckdb", "served").rows
-    assert row[:2] == (address, "could not be compared")
-    with_rows = run_query(home / "warehouse.duckdb", "SELECT verdict, differs FROM served ORDER BY asked").rows
-    assert [verdict for verdict, _ in with_rows] == [
-        "the same function",
-        *["another function"] * 3,
-        "could not be compared",
+    assert "Nothing answers at" in gone.answers[0].line
+    history = run_query(
+        home / "warehouse.duckdb", "SELECT endpoint, verdict, line FROM endpoint_history ORDER BY asked"
+    )
+    assert [row[:2] for row in history.rows] == [
+        (address, verdict) for verdict in ("the same function", *["another function"] * 3)
     ]
-    assert "takes cls" in with_rows[1][1]
+    assert "takes cls" in history.rows[1][2]
     seen = run_here(("watch", str(watch_list), "--dry-run"), os.environ, tmp_path)
-    assert f"ask whether it serves {folder}" in seen.stdout
+    assert "ask parity" in seen.stdout
+    assert str(folder) in seen.stdout

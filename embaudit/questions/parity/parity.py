@@ -111,6 +111,9 @@ class ParityReport(Report):
         alone = {role: one.sentences for role, one in self.in_roles.items() if one.sentences != plainly}
         return (*plainly, *(f"{asked_for(role)}: {said}" for role, some in alone.items() for said in some))
 
+    def causes(self) -> tuple[str, ...]:
+        return self.differs
+
     def left_on(self, kind: str) -> float:
         """The largest 1 − cosine that the explanation leaves on a kind; NaN if it has none."""
         if kind in self.in_roles:

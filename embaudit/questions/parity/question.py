@@ -42,6 +42,10 @@ class ParityQuestion(CheckpointOptions, RoleOptions, MaterialPart, ExplanationPa
         None, ge=1, description="Keep the first N dimensions of its vectors."
     )
 
+    @classmethod
+    def about(cls) -> tuple[str, ...]:
+        return "other", "checkpoint"
+
     def texts_sent(self) -> Iterator[SentTexts]:
         yield SentTexts([self.checkpoint, self.other], *MATERIAL_LEAVES)
 

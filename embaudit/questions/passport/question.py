@@ -73,6 +73,10 @@ class VerifyQuestion(RunOptions, EndpointOptions, OtherPrecisionPart, Question):
     )
     other: Other = Field(kw_only=False)
 
+    @classmethod
+    def about(cls) -> tuple[str, ...]:
+        return "other", "passport"
+
     @cached_property
     def read(self) -> Passport:
         """The passport; read before anything is sent."""
@@ -87,6 +91,15 @@ class VerifyQuestion(RunOptions, EndpointOptions, OtherPrecisionPart, Question):
             f"the {len(self.read.canaries)} made-up ones of the passport",
             "the passport's texts would leave this one",
         )
+
+    def make_first(self) -> str:
+        """Make the passport, which is not there yet; what was done, in a sentence."""
+        path = Path(self.passport)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        shared = (*RunOptions.model_fields, *EndpointOptions.model_fields)
+        made = PassportQuestion.of(checkpoint=self.other, out=path, **{name: getattr(self, name) for name in shared})
+        texts = len(made.answer().canaries)
+        return f"Its passport was made: {texts} texts, which it is compared with from the next time on."
 
     def answer(self, progress: Progress = QUIET) -> PassportReport:
         from embaudit.checkpoint import AskedPrompts, LoadOptions

@@ -24,13 +24,18 @@ SAMPLE, INTERVAL = "a sample", "a sample: 95 % interval"
 def stored_page(report: StoredReport) -> Page:
     """The verdict is the first finding and takes the place of the first problem."""
     columns = ", ".join(name if name == what else f"{name} ({what})" for what, name in report.index.columns.items())
-    identity = [("rows", f"{report.alone.profile.rows:,}"), ("columns", columns), ("took", f"{report.seconds:.0f} s")]
+    rows = report.alone.profile.rows if report.since is None else len(report.since.marks)
+    identity = [("rows", f"{rows:,}"), ("columns", columns), ("took", f"{report.seconds:.0f} s")]
     if report.checkpoint:
         identity.insert(0, ("by", report.checkpoint))
     return Page(report.index.shown, identity, report.told(), list(_sections(report)), kind="Vectors of")
 
 
 def _sections(report: StoredReport) -> Iterator[Section]:
+    if report.since is not None and (wrong := list(report.wrong_rows())):
+        cells = [(row["row"], row["finding"], f"{row['since']:%Y-%m-%d}" if row["since"] else "") for row in wrong]
+        columns = (Column("row"), Column("what is wrong"), Column("since"))
+        yield Section("Rows that are wrong", [Table(columns, cells, brief=20)])
     yield Section("The vectors alone", [_alone(report)])
     if report.alone.repeats.groups:
         yield Section("One vector, several rows", [_groups(report)])

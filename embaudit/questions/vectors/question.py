@@ -54,6 +54,17 @@ class VectorsQuestion(CheckpointOptions, RoleOptions, CacheOptions, ExplanationP
         "random.",
     )
 
+    lost: Annotated[float, Option(metavar="SHARE")] = Field(
+        0.1,
+        gt=0,
+        le=1,
+        description="Of the most rows that earlier answers found, the share which, once gone, is a problem.",
+    )
+    since_last: bool = Field(
+        False,
+        description="Encode rows that came since this was last asked by themselves, beside a sample of the others; "
+        "what is wrong with either stays open until it is mended or accepted.",
+    )
     expected: Annotated[PathName | None, Option(metavar="LIST", is_file=True, may_be_folder=True)] = Field(
         None,
         description="Ids that should be there (a line each, CSV or JSON lines with id, and text if there is one), or a "
@@ -83,7 +94,12 @@ class VectorsQuestion(CheckpointOptions, RoleOptions, CacheOptions, ExplanationP
     @property
     def counts_all(self) -> bool:
         """Whether it is asked for what may be in any row, so that none may be left out."""
-        return self.expected is not None or self.fewest_rows is not None
+        return self.expected is not None or self.fewest_rows is not None or self.since_last
+
+    @property
+    def is_live(self) -> bool:
+        # A table is asked for to be written; at every look, other rows are encoded again.
+        return self.table is not None or self.since_last
 
     @property
     def functions(self) -> list[Any]:
@@ -101,11 +117,13 @@ class VectorsQuestion(CheckpointOptions, RoleOptions, CacheOptions, ExplanationP
         from embaudit.embedders.opened import is_checkpoint
         from embaudit.questions.vectors.parts import COLUMNS, look_at_each
 
-        if self.function is None and (self.encodes_all or self.also):
+        if self.function is None and (self.encodes_all or self.also or self.since_last):
             raise UsageError(
-                "--all, --table and --also need a function to compare with.",
+                "--all, --table, --also and --since-last need a function to compare with.",
                 next_step="embaudit vectors STORE FUNCTION",
             )
+        if self.encodes_all and self.since_last:
+            raise UsageError("--since-last encodes samples, and --all every row.", next_step="Ask one after the other.")
         try:
             return self._of_part(self.from_table, progress)
         except (SeveralParts, SeveralVectors) as several:
@@ -149,7 +167,8 @@ class VectorsQuestion(CheckpointOptions, RoleOptions, CacheOptions, ExplanationP
             return self._completed(look_at(store, seed=self.seed, progress=progress.done), store)
         first = opened_first(named, rows)
         options, given = self.load_options, self.functions
-        calls = self.calls(*given)
+        # What an endpoint gave before is no proof of what it gives now.
+        calls = (self.model_copy(update={"fresh": True}) if self.since_last else self).calls(*given)
         names = _told_apart([name_of(function) for function in given])
         if self.encodes_all and is_checkpoint(self.function):
             require_runner()
@@ -164,6 +183,13 @@ class VectorsQuestion(CheckpointOptions, RoleOptions, CacheOptions, ExplanationP
 
             opened = stack.enter_context(open_kept(self.function, options, calls[0]))
             store = opened_for(opened, named, rows, first)
+            if self.since_last:
+                from embaudit.questions.vectors.since.look import look_since, memory_of
+                from embaudit.questions.vectors.since.seen import FOLDER as SEEN
+
+                memory = memory_of(Settings().home.expanduser().absolute() / SEEN, named, rows)
+                since = look_since(store, opened, memory, rows=self.rows, also=names[1:], load=load)
+                return self._completed(since, store)
             report = look_at(
                 store,
                 opened,
@@ -202,7 +228,8 @@ class VectorsQuestion(CheckpointOptions, RoleOptions, CacheOptions, ExplanationP
         more: list[Finding] = []
         found = None
         if self.fewest_rows is not None:
-            more.append(fewest_rows_finding(report.alone.profile.rows, self.fewest_rows))
+            held = report.alone.profile.rows if report.since is None else len(report.since.marks)
+            more.append(fewest_rows_finding(held, self.fewest_rows))
         if self.expected is not None:
             found = compare_expected(store, read_expected(Path(self.expected)))
             more += [without_ids(store)] if found is None else found.findings()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from embaudit.declared.finding import Finding, Level
 from embaudit.declared.rule import Rule
 from embaudit.embedders.function import EmbeddingFunction
 from embaudit.embedders.kept import cost_line
-from embaudit.questions.answer import AnswerFigure
+from embaudit.questions.answer import AnswerFigure, wrong_row
 from embaudit.questions.report import HOW_IT_IS_READ, Report
 from embaudit.questions.vectors.against import SampleComparison, explain_sample, measure_sample
 from embaudit.questions.vectors.alone import Progress, VectorProfile, look_at_alone
@@ -24,7 +25,7 @@ from embaudit.questions.vectors.embedded import Embedded
 from embaudit.questions.vectors.embedding import read_as_embedded
 from embaudit.questions.vectors.encode import role_of_rows
 from embaudit.questions.vectors.every_row import ForeignRows
-from embaudit.questions.vectors.expected import Completeness
+from embaudit.questions.vectors.expected import ABSENT, Completeness
 from embaudit.questions.vectors.findings import (
     NO_TEXTS,
     OTHER_VECTORS,
@@ -36,9 +37,14 @@ from embaudit.questions.vectors.page import stored_page
 from embaudit.questions.vectors.reasons import Reason
 from embaudit.questions.vectors.roles import as_rows_were_built, finding_of_role
 from embaudit.questions.vectors.sample import EXACT, SomeRows, joined, rows_of
+from embaudit.questions.vectors.since.inspected import MOST_KNOWN
+from embaudit.questions.vectors.since.open_rows import rows_of_open
 from embaudit.stores.store import Store
 from embaudit.words.errors import EXIT_INTERRUPTED
 from embaudit.words.sentences import within
+
+if TYPE_CHECKING:
+    from embaudit.questions.vectors.since.look import SinceLast
 
 # Rules of what an index lacks (``expected.py``): its vectors may be all right.
 INCOMPLETE = ("absent_rows", "changed_texts", "fewest_rows")
@@ -69,6 +75,7 @@ class StoredReport(Report):
         embedded: what was embedded of some rows or all, if it is not the text column alone and was found.
         role: what rows were held against as: texts, documents; None if none were.
         completeness: None unless it was said what the index should hold.
+        since: None unless what came since the last time was looked at by itself: everything above is of the other rows.
     """
 
     levels: ClassVar[Mapping[str, Level]] = {
@@ -90,6 +97,7 @@ class StoredReport(Report):
     embedded: Embedded | None = None
     role: TextKind | None = None
     completeness: Completeness | None = None
+    since: SinceLast | None = None
 
     @property
     def verdict(self) -> Verdict:
@@ -109,6 +117,8 @@ class StoredReport(Report):
     @property
     def line(self) -> str:
         """The verdict in one line."""
+        if self.since is not None and self.verdict != "not whole":
+            return self.since.line
         looks = sum(finding.level == "look" for finding in self.findings)
         more = f"; look at {looks} thing{'s' if looks > 1 else ''}" if looks else ""
         match self.verdict:
@@ -145,7 +155,10 @@ class StoredReport(Report):
         profile = self.alone.profile
         counts = {"zeros": len(profile.zeros), "not_finite": len(profile.not_finite)}
         counts |= {"without_vector": profile.without_vector, "without_text": profile.rows - profile.comparable}
-        yield AnswerFigure("rows", profile.rows if self.index.drawn is None else self.index.drawn.rows)
+        if self.since is not None:
+            yield from self.since.figures()
+        else:
+            yield AnswerFigure("rows", profile.rows if self.index.drawn is None else self.index.drawn.rows)
         for name, count in counts.items():
             yield AnswerFigure(name, count, of=profile.rows)
         yield AnswerFigure("dimensions", profile.dimension)
@@ -180,8 +193,30 @@ class StoredReport(Report):
             if (whole := self.completeness) is None
             else {"expected": whole.expected, **whole.counts},
             "what_was_embedded": None if self.embedded is None else self.embedded.as_json(),
+            "since_last": None if self.since is None else self.since.as_json(),
             "seconds": round(self.seconds, 1),
         }
+
+    def wrong_rows(self) -> Iterator[dict[str, Any]]:
+        if self.since is not None:
+            yield from rows_of_open(self.since.open_rows)
+        elif self.against is not None:
+            foreign = self.against.rows.at(np.flatnonzero(self.against.is_foreign))
+            for number, row in zip(foreign.numbers, foreign.ids, strict=True):
+                yield wrong_row(f"row {number + 1:,}" if row is None else row, OTHER_VECTORS.name)
+        if self.completeness is not None:
+            yield from (wrong_row(row, ABSENT.name) for row in self.completeness.absent[:MOST_KNOWN])
+
+    def accept(self, until: datetime) -> StoredReport:
+        if self.since is None:
+            return self
+        since, before = self.since.accept(until), set(self.since.findings())
+        others = (one for one in self.findings if one not in before)
+        return replace(self, since=since, findings=(*since.findings(), *others))
+
+    def remember(self) -> None:
+        if self.since is not None:
+            self.since.keep()
 
 
 def look_at(

@@ -8,7 +8,6 @@ from typing import Literal
 from embaudit.declared.figure import Direction
 from embaudit.declared.table import TOLERANCE, Json, Row, Series, column
 from embaudit.declared.table import rule as row_rule
-from embaudit.warehouse.tables.index_check import IndexCheckRow
 
 Status = Literal["audited", "unchanged", "known", "running", "failed", "gone", "removed", "unreachable"]
 # Revisions with these need no further attention; all others are tried again next time.
@@ -67,8 +66,6 @@ class WatchRunRow(Row, table="watch_run", key=("run_key",), scope="content"):
     message: str = column("What it did and found, in one line.")
     sources: int = column("Checkpoints that it looked at.", ge=0)
     audited: int = column("Of these, audited.", ge=0)
-    endpoints: int = column("Endpoints that it asked.", ge=0)
-    indexes: int = column("Indexes that it looked at.", ge=0)
     answers: int | None = column("Questions that it asked; null: of a night of an older embaudit.", ge=0)
     problem_count: int = column("Problems that nobody has accepted.", ge=0)
     problems: Json = column("Each of them: the run's name for it, of what, and a sentence.")
@@ -77,31 +74,6 @@ class WatchRunRow(Row, table="watch_run", key=("run_key",), scope="content"):
     def a_run_without_problems_is_completed(state: Series, problem_count: Series) -> Series:
         """A run has the name of its gravest problem, and is Completed without any; a gate may only mark it."""
         return (state == "Completed") <= (problem_count == 0)
-
-
-class ServedRow(Row, table="served", key=("look_key",), scope="content"):
-    """What endpoints serve, each time that a watch asked them."""
-
-    look_key: str = column("Key of endpoint and time.")
-    endpoint: str = column("Address, as watched.")
-    asked: datetime = column("When it was asked.")
-    checkpoint: str = column("What it should serve, as watched: a checkpoint, or its passport of an earlier look.")
-    checkpoint_id: str | None = column("Id of that content; null: it was not compared.")
-    verdict: Literal["the same function", "another function", "could not be compared", "first seen"] = column(
-        "Outcome; first seen: a passport was made, which it is compared with from the next time on."
-    )
-    line: str = column("The verdict in a sentence.")
-    differs: Json = column("How the checkpoint would have to be used to give its vectors.")
-    worst: float | None = column("Largest 1 − cosine of a text asked alone.", ge=0, le=2)
-    kinds: int = column("Kinds of text that were compared.", at_least="kinds_apart")
-    kinds_apart: int = column("Of these, kinds on which vectors differ.", ge=0)
-    requests: int = column("Requests that it was sent.", ge=0)
-    seconds: float = column("How long it took.", ge=0)
-
-    @row_rule
-    def compared_rows_have_a_checkpoint(verdict: Series, checkpoint_id: Series) -> Series:
-        """What was compared has the checkpoint's id."""
-        return (verdict == "could not be compared") | checkpoint_id.notna()
 
 
 class IndexChangeRow(Row, table="index_change", key=("audit_id", "predecessor_audit_id"), scope="content"):
@@ -223,8 +195,6 @@ ROWS: tuple[type[Row], ...] = (
     AuditBackboneRow,
     WatchedRevisionRow,
     WatchRunRow,
-    ServedRow,
-    IndexCheckRow,
     IndexChangeRow,
     RegressionRow,
     GateResultRow,

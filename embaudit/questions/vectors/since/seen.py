@@ -1,4 +1,4 @@
-"""What a watch keeps of an index between two nights: hashes of its rows, and what was found and is not mended.
+"""What is kept of an index between two looks: hashes of its rows, and what was found and is not mended.
 
 A file in ``HOME/indexes``, complete or absent; nothing is written to the store. It holds no text, vector or id but the
 ids of rows that are not the function's.
@@ -14,15 +14,14 @@ from zipfile import BadZipFile
 import numpy as np
 from pydantic import BaseModel, ValidationError
 
+from embaudit.questions.vectors.since.rows import SeenRows
 from embaudit.system.files import replace_atomically
-from embaudit.watch.index_golden import GoldenNight
-from embaudit.watch.index_rows import SeenRows
 from embaudit.words.errors import StorageError, one_line
 
 FOLDER = "indexes"
 # Another form of the file, or other hashes, are a first look again.
-VERSION = 1
-# Groups are told in 16 bits; so many red nights are one problem and not as many.
+VERSION = 2
+# Groups are told in 16 bits; so many looks that found something are one problem and not as many.
 MOST_GROUPS = 60_000
 
 
@@ -39,13 +38,13 @@ class KnownRow(BaseModel):
 
 
 class OpenGroup(BaseModel):
-    """The rows of one night in which something was found, as long as they are there and as they were.
+    """The rows of one look in which something was found, as long as they are there and as they were.
 
     Attributes:
         number: of its rows in ``SeenRows.groups``; 0 for all rows that are in no other group.
         night: when they were found.
-        came: how many rows of that night there were.
-        keys: of what was found, the check that found it first.
+        came: how many rows of that look there were.
+        since: of what was found, when that was first.
         said: of what was found, a sentence.
         bad: of what is told row by row, the rows.
         is_whole: whether every row was encoded, so that nothing is wrong with any row but with these.
@@ -57,7 +56,7 @@ class OpenGroup(BaseModel):
     number: int = 0
     night: datetime
     came: int = 0
-    keys: dict[str, str] = {}
+    since: dict[str, datetime] = {}
     said: dict[str, str] = {}
     bad: dict[str, list[KnownRow]] = {}
     is_whole: bool = False
@@ -74,22 +73,19 @@ class SeenIndex(BaseModel):
     """What was known when an index was last looked at.
 
     Attributes:
-        check_key, asked: of that look.
-        nights: how many there were.
+        asked: when that was.
+        looks: how many there were.
         judged_by: the function.
         old_share: upper end of the share of old rows that are not the function's.
         groups: the old rows first.
-        golden: what is known of golden queries; None without any.
     """
 
     version: int = VERSION
-    check_key: str
     asked: datetime
-    nights: int
+    looks: int
     judged_by: str
     old_share: float = 0.0
     groups: list[OpenGroup]
-    golden: GoldenNight | None = None
 
 
 def read_seen(path: Path) -> tuple[SeenIndex, SeenRows] | None:
@@ -108,8 +104,8 @@ def read_seen(path: Path) -> tuple[SeenIndex, SeenRows] | None:
             return SeenIndex.model_validate(known), SeenRows(arrays["rows"], arrays["groups"], arrays["names"])
     except (OSError, ValueError, KeyError, EOFError, BadZipFile, ValidationError) as error:
         raise StorageError(
-            f"{path}, which says what was in the index the night before, cannot be read: {one_line(error)}",
-            kept="The index was not looked at; the warehouse has what earlier nights found.",
+            f"{path}, which says what was in the index the last time, cannot be read: {one_line(error)}",
+            kept="The index was not looked at; answers that were kept have what was found.",
             next_step=f"Begin anew: rm {path}",
         ) from error
 
@@ -127,6 +123,6 @@ def keep_seen(path: Path, seen: SeenIndex, rows: SeenRows) -> None:
     except OSError as error:
         raise StorageError(
             f"{path}, which says what is in the index, cannot be written: {one_line(error)}",
-            kept="That of the night before is unchanged: the next night tells new rows against it.",
+            kept="That of the time before is unchanged: the next look tells new rows by it.",
             next_step="Free some space there.",
         ) from error

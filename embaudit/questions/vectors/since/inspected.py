@@ -1,19 +1,20 @@
-"""Looks at some rows of an index as ``embaudit vectors`` does, and says what of it keeps a watch red."""
+"""Looks at some rows of an index as it is now, and says which are wrong, so that they are known again."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Rule
+from embaudit.embedders.function import EmbeddingFunction
+from embaudit.questions.vectors.since.rows import ROW_NUMBER, RowMarks, only
+from embaudit.questions.vectors.since.seen import KnownRow
 from embaudit.stores.opened import embedding
 from embaudit.stores.store import Store
-from embaudit.watch.index_function import WatchedEmbedder
-from embaudit.watch.index_rows import ROW_NUMBER, RowMarks, only
-from embaudit.watch.index_seen import KnownRow
 from embaudit.words.estimate import Estimate
 from embaudit.words.shown import cut, visible
 
@@ -23,7 +24,11 @@ if TYPE_CHECKING:
 
 # The finding of rows that are not the function's.
 FOREIGN = "other_vectors"
-ANOTHER_DIMENSION = "another_dimension_than_before"
+ANOTHER_DIMENSION = Rule(
+    "another_dimension_than_before",
+    problem_if="rows have another number of dimensions than most that were there (`--since-last`)",
+    reason="another function wrote them",
+)
 # Ids that a sentence names.
 NAMED = 5
 MOST_ID = 200
@@ -35,7 +40,7 @@ BY_ROW = {
     "zeros": ("holds zeros only", "hold zeros only"),
     "not_finite": ("holds NaN or infinity", "hold NaN or infinity"),
     "no_vector": ("has no vector", "have no vector"),
-    ANOTHER_DIMENSION: ("has another number of dimensions", "have another number of dimensions"),
+    ANOTHER_DIMENSION.name: ("has another number of dimensions", "have another number of dimensions"),
 }
 
 
@@ -82,18 +87,19 @@ class IndexInspection:
 
 @dataclass(frozen=True)
 class IndexNow:
-    """An index as it is tonight, of which some rows at a time are looked at.
+    """An index as it is now, of which some rows at a time are looked at.
 
     Attributes:
         dimension: that most rows had before.
         rows: how many are encoded again.
-        seed: of their draw: another one every night, so that in time every old row has its turn.
+        seed: of their draw: another one at every look, so that in time every old row has its turn.
         role: what rows were encoded as, where old ones have told: new ones must be, too.
     """
 
     store: Store
     marks: RowMarks
-    held: WatchedEmbedder
+    function: EmbeddingFunction
+    load: Callable[[str], EmbeddingFunction]
     dimension: int
     rows: int
     also: Sequence[str]
@@ -111,11 +117,11 @@ class IndexNow:
         part = only(self.store, chosen, self.marks)
         report = look_at(
             part,
-            self.held.function,
+            self.function,
             rows=self.rows,
             seed=self.seed,
             also=self.also,
-            load=self.held.load,
+            load=self.load,
             role=self.role,
         )
         said = {one.name: _without_texts(one, what) for one in report.findings if one.level == "problem"}
@@ -145,7 +151,7 @@ class IndexNow:
             "zeros": profile.zeros,
             "not_finite": profile.not_finite,
             "no_vector": np.flatnonzero(dimensions == 0),
-            ANOTHER_DIMENSION: np.flatnonzero((dimensions > 0) & (dimensions != self.dimension)),
+            ANOTHER_DIMENSION.name: np.flatnonzero((dimensions > 0) & (dimensions != self.dimension)),
         }
 
     def as_embedded(self, old: IndexInspection) -> IndexNow:
