@@ -1677,7 +1677,7 @@ CREATE TABLE answer (
     "question_key" VARCHAR NOT NULL,
     "content_key" VARCHAR,
     "computed_id" VARCHAR NOT NULL,
-    "problems_key" VARCHAR NOT NULL,
+    "problems" VARCHAR NOT NULL,
     "asks" VARCHAR NOT NULL,
     "subject" VARCHAR NOT NULL,
     "function" VARCHAR NOT NULL,

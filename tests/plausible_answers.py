@@ -8,6 +8,7 @@ from declared_rows import NOON, Table, rows_of
 
 NEXT, LAST = NOON + timedelta(days=1), NOON + timedelta(days=2)
 # The third night nothing had changed.
+AWAY = "/passports/tiny.json", "http://away"
 INDEX, ENDPOINT = ("/models/tiny", "/indexes/one"), ("/passports/tiny.json", "http://search")
 STANDS = "Recall@10 is 0.80.", 1, *INDEX
 
@@ -17,7 +18,7 @@ def answer_rows() -> dict[str, Table]:
     return {
         "answer": rows_of(
             "answer",
-            "answer_id question_key computed_id content_key problems_key asks asked verdict level line exit_code "
+            "answer_id question_key computed_id content_key problems asks asked verdict level line exit_code "
             "function subject",
             ("s1", "q1", "s1", "c1", "", "search", NOON, "finds what it holds", "ok", "It finds.", 0, *INDEX),
             (
@@ -28,6 +29,7 @@ def answer_rows() -> dict[str, Table]:
             ("w2", "q2", "w2", "c4", "p2", "why", NEXT, "lost", "problem", "1 of 2 are found.", 1, *INDEX),
             ("v1", "q3", "v1", None, "", "verify", NOON, "the same function", "ok", "The same.", 0, *ENDPOINT),
             ("v2", "q3", "v2", None, "p4", "verify", NEXT, "another function", "problem", "Not it.", 1, *ENDPOINT),
+            ("v3", "q5", "v3", None, "", "verify", NOON, "could not be compared", "not measured", "Silent.", 2, *AWAY),
             ("s3", "q1", "s2", "c2", "p1", "search", LAST, "does not find what it holds", "problem", *STANDS),
             ("i1", "q4", "i1", None, "", "vectors", NOON, "wholly its own", "ok", "First look.", 0, *INDEX),
             ("i2", "q4", "i2", None, "p3", "vectors", NEXT, "not wholly its own", "problem", "8 of 10.", 1, *INDEX),

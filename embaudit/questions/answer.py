@@ -27,8 +27,8 @@ class AnswerRow(Row, table="answer", key=("answer_id",), scope="content"):
         "file was to be written."
     )
     computed_id: str = column("The answer that was computed, and has the findings and figures; itself, if it was.")
-    problems_key: str = column(
-        "Key of what is wrong: another if something else is, or much more; '' without a problem."
+    problems: str = column(
+        "Keys of what is wrong, one each: another if something else is, or much more; '' without a problem."
     )
     asks: Asks = column("The question: the command that asks it.")
     subject: str = column("What it was asked of: a store, a checkpoint, an endpoint; without credentials.")

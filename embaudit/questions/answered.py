@@ -77,7 +77,7 @@ def rows_of(question: Question, report: Report, key: str | None, asked: datetime
         "question_key": whole,
         "content_key": key,
         "computed_id": answer_id,
-        "problems_key": _problems_key(report, cases),
+        "problems": _problems_of(report, cases),
         "asks": question.asks,
         "subject": subject,
         "function": function,
@@ -126,13 +126,16 @@ def _id_of(question: str, key: str | None, asked: datetime) -> str:
     return content_key(question=question, content=key, asked=asked.astimezone(UTC).isoformat())
 
 
-def _problems_key(report: Report, cases: Sequence[Mapping[str, Any]]) -> str:
+def _problems_of(report: Report, cases: Sequence[Mapping[str, Any]]) -> str:
     """What is wrong, so that what somebody accepted does not stand for worse: shares by tenths, counts by doubles."""
     if report.level != "problem":
         return ""
-    wrong = [[finding.name, _about(finding.value)] for finding in report.findings if finding.level == "problem"]
+    wrong: list[list[str]] = [
+        [finding.name, _about(finding.value)] for finding in report.findings if finding.level == "problem"
+    ]
     wrong += [[str(case["query"]), str(case["expected"])] for case in cases if case["lost"] != "found"]
-    return content_key(wrong=sorted(wrong), causes=sorted(report.causes()))
+    wrong += [["cause", said] for said in report.causes()]
+    return " ".join(sorted({content_key(wrong=one)[:8] for one in wrong}))
 
 
 def _about(value: float | None) -> str:

@@ -101,7 +101,7 @@ class WorseReport(Report):
 Earlier = Mapping[tuple[str, str], EarlierFigure]
 
 
-def beside_earlier(report: Report, before: Earlier, lost: float) -> Report:
+def beside_earlier(report: Report, before: Earlier, lost: float = ROWS_GONE.problem) -> Report:
     """The report, which says what is worse than before.
 
     Args:
@@ -112,7 +112,7 @@ def beside_earlier(report: Report, before: Earlier, lost: float) -> Report:
     return WorseReport(report, found) if found else report
 
 
-def falls(figures: Iterable[AnswerFigure], before: Earlier, lost: float) -> Iterator[Finding]:
+def falls(figures: Iterable[AnswerFigure], before: Earlier, lost: float = ROWS_GONE.problem) -> Iterator[Finding]:
     """What is worse than it was; see ``beside_earlier``."""
     for now in figures:
         was = before.get((now.figure, now.item))

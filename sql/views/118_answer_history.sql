@@ -1,5 +1,5 @@
 -- Every answer to every question, with the verdict before it, and since when it stands without a break.
--- Another break is where the verdict stays, and something else is wrong, or much more.
+-- Another break is where the verdict stays, and something else is wrong, or much more; less is none.
 CREATE OR REPLACE VIEW answer_history AS
 WITH told AS (
     SELECT
@@ -7,7 +7,9 @@ WITH told AS (
         lag(verdict) OVER of_question AS verdict_before,
         verdict IS DISTINCT FROM lag(verdict) OVER of_question AS is_other_verdict,
         verdict IS DISTINCT FROM lag(verdict) OVER of_question
-        OR problems_key IS DISTINCT FROM lag(problems_key) OVER of_question AS is_other
+        OR NOT list_has_all(
+            string_split(lag(problems) OVER of_question, ' '), string_split(problems, ' ')
+        ) AS is_other
     FROM answer
     WINDOW of_question AS (PARTITION BY question_key ORDER BY asked, answer_id)
 ),

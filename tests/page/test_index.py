@@ -71,8 +71,8 @@ def test_each_checkpoint_stands_there_once_the_worst_first(warehouse: Path, tmp_
     assert [(finding.level, finding.sentence) for finding in page.findings] == [
         (
             "problem",
-            "Open: /indexes/one (search: does not find what it holds), /indexes/one (why: lost), http://search "
-            "(another function), /indexes/one (not wholly its own).",
+            "Open: /indexes/one (search: does not find what it holds), /indexes/one (vectors: not wholly its own), "
+            "/indexes/one (why: lost), http://search (verify: another function).",
         ),
         ("problem", "Problems in 1 of 3 checkpoints: owner/bad."),
         ("look", f"Something to look at in 1 of 3 checkpoints: {STRANGE}."),
@@ -94,11 +94,10 @@ def test_what_a_watch_looks_at_stands_there_what_is_open_first(warehouse: Path, 
     assert isinstance(table, Table)
     assert [(row["what"], row["state"], row["verdict"]) for row in table.records()] == [
         ("/indexes/one", "open", "search: does not find what it holds"),
+        ("/indexes/one", "open", "vectors: not wholly its own"),
         ("/indexes/one", "open", "why: lost"),
-        ("http://search", "open", "another function"),
-        ("/indexes/one", "open", "not wholly its own"),
-        ("/indexes/one", "fine", "verify: the same function"),
-        ("http://away", "no answer", "could not be compared"),
+        ("http://search", "open", "verify: another function"),
+        ("http://away", "no answer", "verify: could not be compared"),
     ]
 
 

@@ -39,6 +39,11 @@ def test_by_the_flow_the_tables_and_the_commands(
     done = run_here(("accept", library.path.name, "--reason", "known", "--by", "me"), here, tmp_path)
     assert "vectors: not wholly its own" in done.stdout
     assert run_query(warehouse, "open-items").rows == []
+    # What comes before the next look is not accepted with it.
+    library.write(named(24, 26), revision=1)
+    (problem,) = watch(str(library.list), return_state=True).result(raise_on_failure=False).outcome.problems
+    assert "2 of the 2 rows added or overwritten are not the checkpoint's (100.0%): doc-24, doc-25" in problem.said
+    library.write(named(24, 26))
     shown = run_here(("watch", str(library.list)), here, tmp_path)
     assert shown.returncode == 0
     assert "1 question answered well" in shown.stdout

@@ -88,5 +88,6 @@ def test_credentials_are_shown_nowhere(library: Library, home: Path) -> None:
         library.store = address
         (entry,) = read_watch_list(library.list).questions
         (found,) = answers_of_entry(entry, str(home / "warehouse.duckdb"))
-        assert (found.verdict, found.subject) == ("not answered", "postgresql://127.0.0.1:9/db")
+        assert found.verdict == "not answered"
+        assert found.subject.startswith("postgresql://127.0.0.1:9/db")
         assert "s3cretpass" not in found.model_dump_json()

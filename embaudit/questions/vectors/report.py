@@ -207,6 +207,11 @@ class StoredReport(Report):
         if self.completeness is not None:
             yield from (wrong_row(row, ABSENT.name) for row in self.completeness.absent[:MOST_KNOWN])
 
+    def causes(self) -> Sequence[str]:
+        # Of rows that came on another night, the same is another problem.
+        of_looks = () if self.since is None else self.since.open_rows.open
+        return [f"{name} since {group.since[name].isoformat()}" for group, name in of_looks]
+
     def accept(self, until: datetime) -> StoredReport:
         if self.since is None:
             return self
