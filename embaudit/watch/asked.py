@@ -109,11 +109,9 @@ def read_questions(
         for nth, table in enumerate(asked, 1):
 
             def placed(asks: str, given: Mapping[str, Any], table: Mapping[str, Any] = table) -> Question:
-                fields = QUESTIONS[asks].model_fields
-                # A key is called as its option is, or as from Python: `from` or `from_table`.
-                called = {written_as(field).name.replace("-", "_") or name: name for name, field in fields.items()}
-                given = {called.get(name, name): value for name, value in given.items()}
-                given = {**{name: value for name, value in shared.items() if name in fields}, **given}
+                known = _keys(asks)
+                given = {known.get(name, name): value for name, value in given.items()}
+                given = {**{name: value for name, value in shared.items() if name in known}, **given}
                 return _placed(question_of(asks, given), folder, send_texts=table.get("send_texts", False))
 
             given = {name: value for name, value in table.items() if name not in OWN_KEYS}
@@ -134,6 +132,14 @@ def read_questions(
                 ) from error
             entries.append(entry)
     return entries
+
+
+def _keys(asks: str) -> dict[str, str]:
+    """The fields of a question by what a list may call them: as their option is, or as from Python."""
+    fields = QUESTIONS[asks].model_fields
+    return {name: name for name in fields} | {
+        written.name.replace("-", "_"): name for name, field in fields.items() if (written := written_as(field)).name
+    }
 
 
 Placed = Callable[[str, Mapping[str, Any]], Question]
@@ -168,8 +174,7 @@ def _of_index(given: Mapping[str, Any], placed: Placed, folder: Path, passports:
         yield placed("verify", {"other": function, "passport": passport, **called})
     yield placed("vectors", {**{name: one for name, one in given.items() if name not in GOLDEN}, "since_last": True})
     if "golden" in given:
-        fields = QUESTIONS["why"].model_fields
-        yield placed("why", {name: one for name, one in given.items() if name in fields and name != "rows"})
+        yield placed("why", {name: one for name, one in given.items() if name in _keys("why")})
 
 
 SHORT_FORMS = {"endpoint": _of_endpoint, "index": _of_index}

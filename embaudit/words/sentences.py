@@ -48,9 +48,14 @@ def listing(names: Iterable[str], empty: str = "none") -> str:
     return ", ".join(names) or empty
 
 
-def first_of(names: Collection[object], most: int = 3) -> str:
-    """The first names in a sentence, and how many there are besides."""
-    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+def first_of(names: Collection[object], most: int = 3, count: int | None = None) -> str:
+    """The first names in a sentence, and how many there are besides.
+
+    Args:
+        count: of all, if not all are given.
+    """
+    count = len(names) if count is None else count
+    more = f" and {count - most:,} more" if count > most else ""
     return ", ".join(str(name) for name in islice(names, most)) + more
 
 

@@ -66,9 +66,10 @@ def test_an_index_and_an_endpoint_are_short_for_questions(home: Path, tmp_path: 
         '[[endpoint]]\naddress = "https://search.example"\napi = "tei"\nsend_texts = true\n'
         '[[index]]\nstore = "index.parquet"\nfunction = "best"\ngolden = "golden.csv"\nk = 3\nrows = 50\n'
         '[[index]]\nstore = "postgresql://me@host/db"\nfunction = "http://localhost:80"\nfrom = "docs"\nlost = 0.02\n'
+        'golden = "golden.csv"\n'
     )
     served, hosted, local, remote = read_watch_list(tmp_path / "watch.toml").questions
-    (parity,), (verify,), (vectors, why), (_, docs) = (one.questions for one in (served, hosted, local, remote))
+    (parity,), (verify,), (vectors, why), (_, docs, asked) = (one.questions for one in (served, hosted, local, remote))
     assert (parity.asks, parameters_of(parity)) == (
         "parity",
         {"checkpoint": str(tmp_path / "best"), "other": "http://localhost:8080"},
@@ -78,9 +79,9 @@ def test_an_index_and_an_endpoint_are_short_for_questions(home: Path, tmp_path: 
     store = {"store": str(tmp_path / "index.parquet"), "function": str(tmp_path / "best")}
     assert parameters_of(vectors) == {**store, "rows": 50, "since_last": True}
     assert parameters_of(why) == {**store, "golden": str(tmp_path / "golden.csv"), "k": 3}
-    assert [one.asks for one in remote.questions] == ["verify", "vectors"]
+    assert [one.asks for one in remote.questions] == ["verify", "vectors", "why"]
     assert not remote.makes_passport
-    assert parameters_of(docs)["from_table"] == "docs"
+    assert parameters_of(docs)["from_table"] == parameters_of(asked)["from_table"] == "docs"
     assert (parameters_of(docs)["lost"], parameters_of(docs)["store"]) == (0.02, "postgresql://host/db")
 
 

@@ -84,6 +84,7 @@ def test_rows_are_known_again(library: Library, has_ids: bool) -> None:
     # Without ids, a row that is overwritten is one that is gone and another one.
     counts = (3, 1, 4) if has_ids else (4, 0, 5)
     assert (found["added"], found["overwritten"], found["removed"]) == counts
+    assert ("4 removed (doc-0, doc-1, doc-2, doc-3)" in found.line) == has_ids, "which rows are gone is said"
     assert (found["new_foreign"], found["new_share"], found["foreign"]) == (1, 0.25, 0)
     assert found.ids == (["doc-9"] if has_ids else ["row 29"])
     assert library.night().verdict == "not wholly its own"

@@ -20,6 +20,7 @@ from embaudit.declared.finding import Finding
 from embaudit.declared.rule import Rule
 from embaudit.stores.store import Store
 from embaudit.words.errors import CorpusError, UsageError, one_line
+from embaudit.words.sentences import first_of
 from embaudit.words.shown import quoted
 
 # Names that are told.
@@ -258,5 +259,4 @@ def _hash(text: str) -> str:
 
 
 def _some(names: tuple[str, ...]) -> str:
-    more = f" and {len(names) - TOLD:,} more" if len(names) > TOLD else ""
-    return ", ".join(quoted(name) for name in names[:TOLD]) + more
+    return first_of([quoted(name) for name in names], TOLD)

@@ -11,11 +11,12 @@ import numpy as np
 from embaudit.declared.finding import Finding
 from embaudit.declared.rule import Rule
 from embaudit.embedders.function import EmbeddingFunction
-from embaudit.questions.vectors.since.rows import ROW_NUMBER, RowMarks, only
+from embaudit.questions.vectors.since.rows import MOST_ID, ROW_NUMBER, RowMarks, only
 from embaudit.questions.vectors.since.seen import KnownRow
 from embaudit.stores.opened import embedding
 from embaudit.stores.store import Store
 from embaudit.words.estimate import Estimate
+from embaudit.words.sentences import first_of
 from embaudit.words.shown import cut, visible
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ ANOTHER_DIMENSION = Rule(
 )
 # Ids that a sentence names.
 NAMED = 5
-MOST_ID = 200
 # Rows of which it is kept that something is wrong with them; of more, they are looked at again.
 MOST_KNOWN = 20_000
 # What is told row by row: of one row, and of several.
@@ -177,13 +177,8 @@ def said_by_row(name: str, rows: Sequence[KnownRow], what: str, *, kind: str = "
         count: of them, if there are more than are known.
     """
     count = len(rows) if count is None else count
-    return f"{count:,} of {what} {BY_ROW[name][count > 1].format(kind=kind)}: {_listed(rows, count)}."
-
-
-def _listed(rows: Sequence[KnownRow], count: int) -> str:
-    """The ids of the first ones, and how many more there are."""
-    more = f" and {count - NAMED:,} more" if count > NAMED else ""
-    return ", ".join(row.id for row in rows[:NAMED]) + more
+    which = first_of([row.id for row in rows], NAMED, count)
+    return f"{count:,} of {what} {BY_ROW[name][count > 1].format(kind=kind)}: {which}."
 
 
 def _foreign(report: StoredReport, rows: Sequence[KnownRow], what: str) -> str:
@@ -203,7 +198,7 @@ def _foreign(report: StoredReport, rows: Sequence[KnownRow], what: str) -> str:
         )
     told = [reason for reason in against.reasons if not reason.is_rounding]
     because = "".join(f". {len(reason.places):,} of them {reason.said}" for reason in told)
-    return f"{share}: {_listed(rows, len(rows))}{because}."
+    return f"{share}: {first_of([row.id for row in rows], NAMED)}{because}."
 
 
 def _rows(part: Store, hashes: np.ndarray, numbers: np.ndarray) -> list[KnownRow]:

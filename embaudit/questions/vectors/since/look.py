@@ -23,13 +23,14 @@ from embaudit.embedders.function import EmbeddingFunction
 from embaudit.questions.answer import AnswerFigure
 from embaudit.questions.vectors import findings, report, text_copies
 from embaudit.questions.vectors.report import StoredReport
-from embaudit.questions.vectors.since.inspected import ANOTHER_DIMENSION, IndexInspection, IndexNow
+from embaudit.questions.vectors.since.inspected import ANOTHER_DIMENSION, NAMED, IndexInspection, IndexNow
 from embaudit.questions.vectors.since.open_rows import OpenRows
 from embaudit.questions.vectors.since.rows import OLD, RowMarks, SeenRows, WhatIsNew, marks_of, repeated, what_is_new
 from embaudit.questions.vectors.since.seen import SeenIndex, keep_seen, read_seen
 from embaudit.stores.place import ReadOptions
 from embaudit.stores.store import Store
 from embaudit.words.estimate import Estimate
+from embaudit.words.sentences import first_of
 
 MEANING = "A search does not find these rows as it finds the others."
 MEND = "Encode them again, or delete them: until then they stay open. To see each of them: --all --table rows.parquet"
@@ -109,6 +110,8 @@ class SinceLast:
             return f"First look: {len(self.marks):,} rows."
         counts = {"added": self.new.added, "overwritten": self.new.overwritten, "removed": self.new.removed}
         told = [f"{count:,} {what}" for what, count in counts.items() if count]
+        if gone := self.new.removed_ids:
+            told[-1] += f" ({first_of(gone, NAMED)})"
         since = f"{self.since:%Y-%m-%d %H:%M} UTC"
         return f"Rows since {since}: {', '.join(told)}." if told else f"No row is new since {since}."
 
@@ -148,6 +151,7 @@ class SinceLast:
         return {
             "since": None if self.since is None else self.since.isoformat(),
             **{figure.figure: figure.value for figure in self.figures()},
+            "removed_ids": list(self.new.removed_ids),
             "accepted": self.open_rows.accepted,
         }
 

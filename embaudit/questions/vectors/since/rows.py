@@ -13,10 +13,13 @@ import numpy as np
 from embaudit.questions.vectors.row_hash import GOLDEN, hash_rows, hash_values, mixed
 from embaudit.stores.copies import changed
 from embaudit.stores.store import RowBatch, Store
+from embaudit.words.shown import cut, visible
 
 OLD, ADDED, OVERWRITTEN = 0, 1, 2
 # How rows are called where a store has no ids.
 ROW_NUMBER = "row number"
+# Rows whose ids are kept, so that it can be said which are gone, and characters of each.
+MOST_IDS, MOST_ID = 200_000, 200
 
 
 @dataclass(frozen=True)
@@ -27,11 +30,13 @@ class RowMarks:
         names: (n,) uint64 by which a row is known again: of its id.
         contents: (n,) uint64 of its vector and its text.
         dimensions: (n,) numbers of its vector; 0 if it has none.
+        ids: (n,) as a person knows it; empty if there are none, or too many.
     """
 
     names: np.ndarray
     contents: np.ndarray
     dimensions: np.ndarray
+    ids: Sequence[str] = ()
 
     def __len__(self) -> int:
         return len(self.names)
@@ -60,17 +65,21 @@ class SeenRows:
         rows: (n,) uint64 of ``RowMarks.rows``, sorted.
         groups: (n,) uint16 of each: in which night's rows it is, if those are open; else 0.
         names: (m,) distinct names, sorted.
+        ids: (m,) of these names, if they are kept.
     """
 
     rows: np.ndarray
     groups: np.ndarray
     names: np.ndarray
+    ids: Sequence[str] = ()
 
     @classmethod
     def of(cls, marks: RowMarks, groups: np.ndarray) -> SeenRows:
         rows = marks.rows
         order = np.argsort(rows, kind="stable")
-        return cls(rows[order], groups[order].astype(np.uint16), np.unique(marks.names))
+        names, first = np.unique(marks.names, return_index=True)
+        ids = [marks.ids[place] for place in first.tolist()] if marks.ids else []
+        return cls(rows[order], groups[order].astype(np.uint16), names, ids)
 
 
 @dataclass(frozen=True)
@@ -80,12 +89,14 @@ class WhatIsNew:
     Attributes:
         came: (n,) old, added, or overwritten: an id that was there, with another vector or text.
         groups: (n,) as they were of the old ones.
-        removed: ids that are gone.
+        removed: how many ids are gone.
+        removed_ids: which, if they are known.
     """
 
     came: np.ndarray
     groups: np.ndarray
     removed: int = 0
+    removed_ids: Sequence[str] = ()
 
     @property
     def added(self) -> int:
@@ -104,14 +115,18 @@ def repeated(marks: RowMarks, came: np.ndarray) -> int:
 
 def marks_of(store: Store) -> RowMarks:
     """Read a store once."""
-    parts = [(_names(batch), *_contents(batch)) for batch in store.batches()]
+    parts, ids = [], []
+    for batch in store.batches():
+        parts.append((_names(batch), *_contents(batch)))
+        if batch.ids is not None and len(ids) <= MOST_IDS:
+            ids += [cut(visible(one), MOST_ID) for one in batch.ids]
     if not parts:
         nothing = np.empty(0, np.uint64)
         return RowMarks(nothing, nothing, np.empty(0, np.int32))
     names, contents, dimensions = (np.concatenate(column) for column in zip(*parts, strict=True))
     nameless = np.flatnonzero(names == 0)
     names[nameless] = _by_content(contents[nameless])
-    return RowMarks(names, contents, dimensions)
+    return RowMarks(names, contents, dimensions, ids if len(ids) == len(names) else ())
 
 
 def what_is_new(now: RowMarks, seen: SeenRows | None) -> WhatIsNew:
@@ -125,7 +140,8 @@ def what_is_new(now: RowMarks, seen: SeenRows | None) -> WhatIsNew:
     came = np.where(is_old, OLD, np.where(is_known, OVERWRITTEN, ADDED)).astype(np.uint8)
     groups = nothing if not len(seen.groups) else np.where(is_old, seen.groups[places], 0).astype(np.uint16)
     still, _ = _found(seen.names, np.unique(now.names))
-    return WhatIsNew(came, groups, int((~still).sum()))
+    gone = sorted(seen.ids[place] for place in np.flatnonzero(~still).tolist()) if seen.ids else []
+    return WhatIsNew(came, groups, int((~still).sum()), gone)
 
 
 def only(store: Store, chosen: np.ndarray, marks: RowMarks) -> Store:

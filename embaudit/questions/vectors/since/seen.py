@@ -1,7 +1,7 @@
 """What is kept of an index between two looks: hashes of its rows, and what was found and is not mended.
 
-A file in ``HOME/indexes``, complete or absent; nothing is written to the store. It holds no text, vector or id but the
-ids of rows that are not the function's.
+A file in ``HOME/indexes``, complete or absent; nothing is written to the store. It holds no text and no vector; the
+ids of up to 200 000 rows, so that it can be said which are gone, or else of those that are wrong.
 """
 
 from __future__ import annotations
@@ -101,7 +101,8 @@ def read_seen(path: Path) -> tuple[SeenIndex, SeenRows] | None:
             known = json.loads(bytes(arrays["known"]))
             if known.get("version") != VERSION:
                 return None
-            return SeenIndex.model_validate(known), SeenRows(arrays["rows"], arrays["groups"], arrays["names"])
+            ids = json.loads(bytes(arrays["ids"]))
+            return SeenIndex.model_validate(known), SeenRows(arrays["rows"], arrays["groups"], arrays["names"], ids)
     except (OSError, ValueError, KeyError, EOFError, BadZipFile, ValidationError) as error:
         raise StorageError(
             f"{path}, which says what was in the index the last time, cannot be read: {one_line(error)}",
@@ -118,8 +119,9 @@ def keep_seen(path: Path, seen: SeenIndex, rows: SeenRows) -> None:
     """
     try:
         with replace_atomically(path) as partial, partial.open("wb") as file:
-            known = np.frombuffer(seen.model_dump_json().encode(), np.uint8)
-            np.savez(file, rows=rows.rows, groups=rows.groups, names=rows.names, known=known)
+            told = (seen.model_dump_json(), json.dumps(rows.ids))
+            known, ids = (np.frombuffer(one.encode(), np.uint8) for one in told)
+            np.savez(file, rows=rows.rows, groups=rows.groups, names=rows.names, known=known, ids=ids)
     except OSError as error:
         raise StorageError(
             f"{path}, which says what is in the index, cannot be written: {one_line(error)}",
