@@ -115,7 +115,8 @@ def repeated(marks: RowMarks, came: np.ndarray) -> int:
 
 def marks_of(store: Store) -> RowMarks:
     """Read a store once."""
-    parts, ids = [], []
+    parts = []
+    ids: list[str] = []
     for batch in store.batches():
         parts.append((_names(batch), *_contents(batch)))
         if batch.ids is not None and len(ids) <= MOST_IDS:
