@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from functools import cache
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -21,6 +23,8 @@ CANNOT_BE_GIVEN = ("inside", "weights_changed", "thrown_away", "lost_in_layer", 
 CANNOT_BE_GIVEN += ("untrained_layers", "retrieval")
 # What sums up is made of other findings, and what is read back was made before.
 WITHOUT_RULE = ("embaudit.questions.report", "embaudit.questions.why.report", "embaudit.api.reading")
+# By rule and level, the findings that this process made of what it measured; and those whose numbers are not told.
+MADE: set[str] = set()
 _plain_init = Finding.__init__
 _plain_table = Table.__init__
 _plain_error = EmbauditError.__init__
@@ -44,6 +48,21 @@ def _is_declared(name: str) -> bool:
     return any(re.fullmatch(re.sub(r"{\w+}", r"\\w+", rule), name) for rule in rules)
 
 
+def _is_told(number: float, sentence: str) -> bool:
+    """Whether a number stands in a sentence, in one of the forms that numbers have there."""
+    told = sentence.replace(",", "").replace("−", "-")
+    forms = {f"{share:.{digits}f}" for share in (number, 100 * number, 1 - number) for digits in range(5)}
+    forms |= {f"{number:g}", f"{number:.1e}", f"{number:.2g}", f"{number:.3g}", f"{abs(number):.2f}"}
+    return any(re.search(rf"(?<![\d.]){re.escape(form)}(?!\d|\.\d)", told) for form in forms) or number in (0, 1)
+
+
+def pytest_sessionfinish() -> None:
+    """With EMBAUDIT_RULES_MADE=FILE, leave what was made there, for ``python tests/report_form.py FILE``."""
+    if path := os.environ.get("EMBAUDIT_RULES_MADE"):
+        with Path(path).open("a", encoding="utf-8") as file:
+            file.writelines(f"{one}\n" for one in sorted(MADE))
+
+
 def _checked_init(self: Finding, *given: Any, **named: Any) -> None:
     _plain_init(self, *given, **named)
     assert self.sentence, f"no sentence: {self}"
@@ -53,6 +72,10 @@ def _checked_init(self: Finding, *given: Any, **named: Any) -> None:
     if _is_of_a_report(made_by):
         is_of_other_findings = made_by.f_globals["__name__"] in WITHOUT_RULE
         assert is_of_other_findings or _is_declared(self.name), f"no rule's name: {self}"
+    if _is_of_a_report(made_by):
+        MADE.add(f"{self.name} {self.level}")
+        if not all(_is_told(one, self.sentence) for one in (self.value, self.low, self.high) if one is not None):
+            MADE.add(f"{self.name} untold: {self.value} {self.low} {self.high}: {self.sentence}")
     if _is_of_a_report(sys._getframe(1)):
         module = sys._getframe(1).f_globals["__name__"]
         assert module == Rule.__module__ or module in WITHOUT_RULE, f"made by no rule: {self}"
@@ -84,6 +107,28 @@ def _checked_error(self: EmbauditError, *given: Any, **named: Any) -> None:
         assert self.next_step or isinstance(self, WITHOUT_STEP), f"nothing to do: {self!r}"
 
 
+def unmade(made: set[str]) -> list[str]:
+    """Rules, and their levels, of which no test made a finding."""
+    from embaudit.pages.rules import catalogue
+
+    levels = {"problem": lambda rule: rule.cells[2], "look": lambda rule: rule.cells[1]}
+    found = []
+    for _, rule in dict.fromkeys(pair for rules in catalogue().values() for pair in rules):
+        name = re.sub(r"{\w+}", r"\\w+", rule.name)
+        seen = {one.split(" ", 1)[1] for one in made if re.fullmatch(name, one.split(" ", 1)[0])}
+        found += [f"{rule.name}: no finding"] if not seen else []
+        found += [
+            f"{rule.name}: never {level}" for level, of in levels.items() if seen and of(rule) and level not in seen
+        ]
+    return found
+
+
 EmbauditError.__init__ = _checked_error  # type: ignore[method-assign]
 Finding.__init__ = _checked_init  # type: ignore[method-assign]
 Table.__init__ = _checked_table  # type: ignore[method-assign]
+
+
+if __name__ == "__main__":
+    every = set(Path(sys.argv[1]).read_text(encoding="utf-8").splitlines())
+    print(*unmade({one for one in every if " untold: " not in one}), sep="\n")
+    print(*sorted(one for one in every if " untold: " in one), sep="\n")
