@@ -95,6 +95,9 @@ class WhyCaseRow(Row, table="why_case", key=("answer_id", "place"), scope="conte
     mend: str = column("What would mend it; '' if nothing has to be.")
     exact_rank: int | None = column("Where exact search ranks it; null: its vector is not there.", ge=1)
     store_rank: int | None = column("Where the store's own search has it; null: not among the results.", ge=1)
+    tried: str | None = column("The mend that was tried on it; null: none, or an earlier version.")
+    is_confirmed: bool | None = column("Whether that alone puts it among the results; null: it was not tried.")
+    mended_rank: int | None = column("Its rank then; null: none.", ge=1)
 
 
 ROWS: tuple[type[Row], ...] = (AnswerRow, AnswerFindingRow, AnswerFigureRow, WhyCaseRow)

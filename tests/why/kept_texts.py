@@ -42,7 +42,7 @@ class Kept:
         return list(table), [text for text, _ in table.values()], [vector for _, vector in table.values()]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def kept(minilm: Checkpoint) -> Kept:
     encoder = Encoder(minilm)
     collection = sample_material().collections[0]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from embaudit.declared.document import Column, Page, Section, Table, Value
 from embaudit.questions.why.above import counted_kinds
 from embaudit.questions.why.case import Case
+from embaudit.questions.why.mends import Trial
 from embaudit.questions.why.verdict import Diagnosis, heading_of
 from embaudit.statistics.intervals import exact_share
 from embaudit.words.estimate import Estimate
@@ -32,18 +33,20 @@ def why_page(report: WhyReport) -> Page:
 def _sections(report: WhyReport) -> Iterator[Section]:
     cases = report.cases
     if len(cases) == 1:
-        case, _ = cases[0]
-        yield Section("The walk", [_walk(report, case)])
+        case, lost = cases[0]
+        yield Section("The walk", [_walk(report, case, lost)])
         if case.above:
             yield Section("Above it", [_above(case)])
         return
     yield Section("Where they were lost", [_shares(report)])
+    if report.mends:
+        yield Section("What would find them", [_mends(report)])
     yield Section("Each of them", [_each(cases)])
     for case, lost in [one for one in cases if one[1].lost != "found"][:WALKED]:
-        yield Section(cut(case.query, LONGEST), [lost.told, _walk(report, case)])
+        yield Section(cut(case.query, LONGEST), [lost.told, _walk(report, case, lost)])
 
 
-def _walk(report: WhyReport, case: Case) -> Table:
+def _walk(report: WhyReport, case: Case, lost: Diagnosis) -> Table:
     rows = [
         ("row", _row(report, case)),
         ("function", _function(report, case)),
@@ -63,7 +66,31 @@ def _walk(report: WhyReport, case: Case) -> Table:
         rows.append(("asked", "; ".join(f"{said} {rank:,}" for said, rank in case.readings)))
     if case.also is not None:
         rows.append(("also", str(case.also)))
+    if lost.trials:
+        rows.append(("mends", "; ".join(map(_tried, lost.trials))))
     return Table((Column("step"), Column("what it shows", is_prose=True)), [row for row in rows if row[1]])
+
+
+def _tried(trial: Trial) -> str:
+    if trial.why_not:
+        return f"{trial.mend.name}, not tried: {trial.why_not}"
+    then = "not ranked" if trial.after is None else f"{trial.after:,}"
+    return f"{trial.mend.name} {then}{'' if trial.is_confirmed else ' (not enough)'}"
+
+
+def _mends(report: WhyReport) -> Table:
+    """The cheapest first: how many lost queries each finds, and how many that none before does."""
+    rows: list[tuple[Value, ...]] = [
+        (one.mend.name, one.more, one.found, one.mend.cost.shown, one.mend.done) for one in report.mends
+    ]
+    columns = (
+        Column("would be found", is_prose=True),
+        Column("more", ","),
+        Column("of all", ","),
+        Column("costs", is_prose=True),
+        Column("tried so", is_prose=True, is_detail=True),
+    )
+    return Table(columns, rows)
 
 
 def _row(report: WhyReport, case: Case) -> str:
@@ -109,7 +136,7 @@ def _search(report: WhyReport, case: Case) -> str:
         return f"the store has it at {answer.rank:,}{same}{how}"
     if answer.copy is not None:
         return f"the store has a copy of it, {answer.copy[0]}, at {answer.copy[1]:,}{how}"
-    finds = f"; {answer.finds[0]} finds it at {answer.finds[1]:,}" if answer.finds is not None else ""
+    finds = "".join(f"; {said} finds it at {rank:,}" for said, rank in answer.finds[:1])
     wide = f", and has it at {answer.wide:,} of a hundred" if answer.wide is not None else ""
     given = f"not among the {len(answer.given):,} that the store gives" if answer.given else "the store gives none"
     return f"{given}{wide}{finds}{how}"

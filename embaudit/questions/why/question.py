@@ -28,7 +28,8 @@ class WhyQuestion(CheckpointOptions, RoleOptions, CacheOptions, QuerySettingsPar
 
     The walk from the query to the place where it was lost: is the row there, was its vector built by FUNCTION from its
     text, how much of that is read, where does exact search rank it and who stands above, does the store's own search
-    reach it, would words find it, or another way to ask. --json says where in one word: absent, vector, text, function,
+    reach it, would words find it, or another way to ask. What would mend it is tried, without writing to the store: the
+    cause is confirmed, or the next one is taken. --json says where in one word: absent, vector, text, function,
     search, filter, cut-off, or found. Exit code 0 if everything is found, 1 if something is lost, 2 if that could not
     be told.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -19,9 +19,10 @@ from embaudit.questions.vectors.embedded import WHAT_WAS_EMBEDDED, say_so
 from embaudit.questions.vectors.roles import PLURAL
 from embaudit.questions.vectors.text_copies import copy_findings, text_copies
 from embaudit.questions.why.absent import OtherPlaces, in_fields
-from embaudit.questions.why.another import with_another
-from embaudit.questions.why.case import Case, StoreAnswer
-from embaudit.questions.why.lost import where_lost
+from embaudit.questions.why.another import ranks_by
+from embaudit.questions.why.case import OTHER_QUERIES, ByAnother, Case, StoreAnswer
+from embaudit.questions.why.lost import MOSTLY, where_lost
+from embaudit.questions.why.mends import MendOfMany, cheapest_first, told_of_many
 from embaudit.questions.why.page import why_page
 from embaudit.questions.why.verdict import Diagnosis, ShownResults, heading, heading_of
 from embaudit.questions.why.walk import Progress, SearchTraces, walk
@@ -82,6 +83,15 @@ class WhyReport(Report):
         return Counter(dict(Counter(one.lost for one in self.lost).most_common()))
 
     @property
+    def are_lost(self) -> int:
+        return len(self.lost) - self.counts["found"] - self.counts["not told"]
+
+    @property
+    def mends(self) -> list[MendOfMany]:
+        """What would find the lost ones, the cheapest first."""
+        return list(cheapest_first([one.trials for one in self.lost if one.lost not in ("found", "not told")]))
+
+    @property
     def verdict(self) -> str:
         words = set(self.counts)
         return "lost" if words - {"found", "not told"} else "not told" if "not told" in words else "found"
@@ -106,8 +116,10 @@ class WhyReport(Report):
         return None
 
     def told(self) -> list[Finding]:
-        mend = self.lost[0].mend if len(self.lost) == 1 else ""
-        return [Finding(self.level, self.line, advice=mend, name="verdict"), *self.by_level()]
+        advice = self.lost[0].mend
+        if len(self.lost) > 1:
+            advice = told_of_many(self.mends, self.are_lost)
+        return [Finding(self.level, self.line, advice=advice, name="verdict"), *self.by_level()]
 
     def page(self) -> Page:
         return why_page(self)
@@ -117,6 +129,8 @@ class WhyReport(Report):
         yield AnswerFigure("found", self.counts["found"] / len(self.lost), low=low, high=high, of=len(self.lost))
         for word, count in self.counts.items():
             yield AnswerFigure("lost", count, word, of=len(self.lost))
+        for one in self.mends:
+            yield AnswerFigure("mended", one.more, one.mend.name, of=self.are_lost)
 
     def case_rows(self) -> Iterator[dict[str, Any]]:
         for case, lost in self.cases:
@@ -126,6 +140,9 @@ class WhyReport(Report):
                 **{name: getattr(lost, name) for name in ("lost", "cause", "sentence", "mend")},
                 "exact_rank": case.rank,
                 "store_rank": None if case.answer is None else case.answer.rank,
+                "tried": None if lost.trial is None else lost.trial.mend.name,
+                "is_confirmed": lost.is_confirmed,
+                "mended_rank": None if lost.trial is None else lost.trial.after,
             }
 
     def as_json(self) -> dict[str, Any]:
@@ -140,6 +157,10 @@ class WhyReport(Report):
             "verdict": self.verdict,
             "line": self.line,
             "lost": dict(self.counts),
+            "mends": [
+                {"mend": one.mend.name, "cost": one.mend.cost.shown, "finds": one.found, "more": one.more}
+                for one in self.mends
+            ],
             "cases": [_as_json(case, lost) for case, lost in self.cases],
             "findings": [vars(finding) for finding in self.by_level()],
             "seconds": round(self.seconds, 1),
@@ -178,6 +199,7 @@ def look_into(
         except CorpusError as error:
             failed = error.happened
     present = {} if search is None else search.present_with(settings or {}, store.shown)
+    shown = replace(cut_off, scale="relevance") if store.kind == LANGCHAIN else cut_off
     walked = walk(
         store,
         function,
@@ -185,31 +207,34 @@ def look_into(
         filtered=filtered,
         search=search,
         settings=present,
-        cut_off=cut_off,
+        cut_off=shown,
         severe=severe,
         seed=seed,
         progress=progress,
         numbers=None if places is None else places.numbers({name for one in golden for name in one.expected}),
     )
     walked = _looked_elsewhere(walked, store, places)
-    if also is not None:
-        cases = with_another(
-            walked.cases,
-            also,
-            walked.gathered,
-            cut_off.k,
-            seed,
-            lambda more, total: progress(f"texts encoded by {also.name}", more, total),
-        )
-        walked = replace(walked, cases=tuple(cases))
-    if store.kind == LANGCHAIN and walked.metric == "l2":
-        cut_off = replace(cut_off, scale="relevance")
+    shown = shown if walked.metric == "l2" else cut_off
     own = 1.0 if walked.built is None or walked.built.form is None else walked.built.own
-    lost = tuple(where_lost(case, cut_off, walked.metric, walked.declared, own) for case in walked.cases)
+    cases = walked.cases
+
+    def ranked_by(by: EmbeddingFunction, wanted: Callable[[Case], bool]) -> dict[int, ByAnother]:
+        some = {place: case for place, case in enumerate(cases) if wanted(case)}
+        said = f"texts encoded by {by.name}"
+        return ranks_by(some, by, walked.gathered, seed, lambda more, total: progress(said, more, total))
+
+    by_also = {} if also is None else ranked_by(also, lambda case: case.is_lost(shown.k) and case.passes is not False)
+    anew = ranked_by(
+        function,
+        lambda case: OTHER_QUERIES in case.vector or (own < MOSTLY and case.is_own is False and not case.of_other),
+    )
+    cases = tuple(replace(case, also=by_also.get(one), anew=anew.get(one)) for one, case in enumerate(cases))
+    walked = replace(walked, cases=cases)
+    lost = tuple(where_lost(case, shown, walked.metric, walked.declared, own) for case in walked.cases)
     findings = _findings(store, walked, failed)
     if search is not None and any(one.lost == "search" for one in lost):
         findings += [HOW_IT_IS_ASKED.finding("ok", note) for note in search.notes]
-    return WhyReport(store, function.name, walked, lost, cut_off, failed, tuple(findings), time.monotonic() - start)
+    return WhyReport(store, function.name, walked, lost, shown, failed, tuple(findings), time.monotonic() - start)
 
 
 def _looked_elsewhere(walked: SearchTraces, store: Store, places: OtherPlaces | None) -> SearchTraces:
@@ -285,6 +310,9 @@ def _as_json(case: Case, lost: Diagnosis) -> dict[str, Any]:
         "cause": lost.cause,
         "sentence": lost.sentence,
         "mend": lost.mend,
+        "is_confirmed": lost.is_confirmed,
+        "trial": None if lost.trial is None else lost.trial.as_json(),
+        "trials": [one.as_json() for one in lost.trials],
         "id": None if row is None else row.id,
         "row": None if row is None else row.number + 1,
         "vector": case.vector,
@@ -305,12 +333,14 @@ def _as_json(case: Case, lost: Diagnosis) -> dict[str, Any]:
         "sticky_tokens": list(case.sticky),
         "rank_without_sticky_tokens": case.sticky_rank,
         "bm25_rank": case.words,
+        "hybrid_rank": case.hybrid,
+        "rank_encoded_again": case.again,
         "another_function": None if case.also is None else vars(case.also),
         "store": None if case.answer is None else _answer(case.answer),
     }
 
 
 def _answer(answer: StoreAnswer) -> dict[str, Any]:
-    finds = None if answer.finds is None else {"settings": answer.finds[0], "rank": answer.finds[1]}
+    finds = [{"settings": said, "rank": rank} for said, rank in answer.finds]
     typed = None if answer.typed is None else vars(answer.typed)
     return {**vars(answer), "finds": finds, "typed": typed}

@@ -12,9 +12,10 @@ from embaudit.embedders.function import EmbeddingFunction
 from embaudit.measures.quality.baselines import Bm25, words_of
 from embaudit.questions.search.metric import DECLARED
 from embaudit.questions.vectors.roles import as_rows_were_built
+from embaudit.questions.vectors.unit import unit_float32
 from embaudit.questions.why.above import AboveAmong, RowAbove, kinds_of, near_among, usual_words
 from embaudit.questions.why.absent import NEAR_IDS, near_ids
-from embaudit.questions.why.asked import answers, as_rows_have_it
+from embaudit.questions.why.asked import WIDE, answers, as_rows_have_it
 from embaudit.questions.why.built import IndexOrigin, how_built
 from embaudit.questions.why.case import OTHER_QUERIES, Case, StoreAnswer
 from embaudit.questions.why.gathered import ExpectedRow, StoreScan, WordWeights, gather
@@ -23,10 +24,12 @@ from embaudit.questions.why.ranked import FIRST, RankedQueries, ranked
 from embaudit.questions.why.readings import OtherQuery, encoded
 from embaudit.questions.why.verdict import ShownResults
 from embaudit.stores.search import Settings, StoreSearch
-from embaudit.stores.store import Metric, RowBatch, Store
+from embaudit.stores.store import Metric, Rounded, RowBatch, Store
 
 # Stored rows whose neighbours say which rows stand in everybody's results.
 OTHERS = 200
+# Lengths of vectors of unit length are so near to 1.
+UNIT = 1e-3
 Progress = Callable[[str, int, int | None], None]
 
 
@@ -80,10 +83,11 @@ def walk(
     walked = SearchTraces((), gathered, built, metric, declared)
     asked_as = encoded(function, [OtherQuery("", case.query, "query") for case in golden])
     queries = _cut(asked_as, gathered)
-    candidates = [
-        [row for one in case.expected for row in gathered.rows[one] if row.passes and not _wrong(row, gathered)]
-        for case in golden
-    ]
+    candidates = []
+    for asked_for in golden:
+        rows = [row for one in asked_for.expected for row in gathered.rows[one] if not _wrong(row, gathered)]
+        # What the filter leaves out is ranked as if it were kept.
+        candidates.append([row for row in rows if row.passes] or rows)
     if queries is None or not _can_be_ranked(gathered):
         wrong = _longer(asked_as, gathered)
         found_cases = [_unranked(case, gathered, built) for case in golden]
@@ -92,7 +96,8 @@ def walk(
     cases = []
     asked = None
     if search is not None and (not where or search.takes_where):
-        asked = answers(search, settings, as_rows_have_it(where, gathered.kinds), cut_off.k)
+        kept = as_rows_have_it(where, gathered.kinds)
+        asked = answers(search, settings, kept, cut_off.k, is_alone=len(golden) == 1)
     for place, one in enumerate(golden):
         best = _best(found, metric, place, candidates[place])
         if best is None or not np.isfinite(queries[place]).all():
@@ -100,7 +105,7 @@ def walk(
             continue
         number, row = best
         case = _case(walked, one, row, found, place, number)
-        if asked is not None and row.id is not None:
+        if asked is not None and row.id is not None and row.passes:
             is_owed = case.rank is not None and case.rank <= cut_off.k
             answer = asked(queries[place], row, is_owed)
             case = replace(case, answer=replace(answer, copy=_copy(answer, row, gathered)))
@@ -111,26 +116,47 @@ def walk(
     if gathered.texts is not None and any(gathered.texts):
         words = Bm25(gathered.texts, [case.query for case in cases])
         weights = WordWeights(len(gathered.texts), words.having)
-        cases = [_with_words(case, words, gathered) for case in cases]
+        nearest = found.exact.nearest[walked.metric].rows
+        cases = [_with_words(case, words, gathered, nearest[place]) for place, case in enumerate(cases)]
         if any(word not in words.known for case in cases for word in words_of(case.query)):
             vocabulary = set().union(*map(words_of, gathered.texts))
     vectors: dict[int, np.ndarray] = {}
-    lost = [case for case in cases if case.rank is not None and case.rank > cut_off.k]
+    lost = [case for case in cases if case.is_lost(cut_off.k)]
+    sample = gathered.profile.sample
     cases = with_other_ways(
         _observed(searched, {one.number for case in lost for one in case.above}, vectors),
         function,
         cases,
         queries,
         walked.metric,
-        OtherMeans(cut_off.k, vocabulary, severe, weights, _fields_of(store, lost)),
-        lambda done: progress("exact search of pieces and other queries: rows", done, searched.rows),
+        OtherMeans(
+            cut_off,
+            vocabulary,
+            severe,
+            weights,
+            _fields_of(store, lost),
+            {} if built is None else built.texts,
+            _kept_form(sample.vectors, store.rounded),
+        ),
+        progress,
     )
-    sample = gathered.profile.sample
     near = near_among(np.asarray(sample.vectors[:OTHERS], np.float64))
     usual = usual_words(gathered.texts or ())
     among = AboveAmong(min(OTHERS, len(sample)), found.exact.rows, usual, vectors, near)
     cases = [replace(case, above=kinds_of(case.above, among)) for case in cases]
     return replace(walked, cases=tuple(cases), rows=found.exact.rows)
+
+
+def _kept_form(vectors: np.ndarray, rounded: Rounded | None) -> Callable[[np.ndarray], np.ndarray]:
+    """What a store of (N, D) vectors keeps of others: of unit length if its own are so, and as it rounds them."""
+    lengths = np.linalg.norm(np.asarray(vectors, np.float64), axis=1)
+    is_unit = bool(len(lengths)) and abs(float(np.median(lengths)) - 1) < UNIT
+
+    def as_kept(own: np.ndarray) -> np.ndarray:
+        given = np.asarray(unit_float32(own) if is_unit else own, np.float32)
+        return given if rounded is None else np.asarray(rounded(given), np.float32)
+
+    return as_kept
 
 
 def _fields_of(store: Store, cases: Sequence[Case]) -> dict[int, dict[str, str]]:
@@ -244,7 +270,7 @@ def _ranked_cases(
         [*vectors, *([] for _ in range(len(others)))],
         metrics,
         lambda done: progress("exact search: rows", done, store.rows),
-        kept=k,
+        kept=max(k, WIDE),
     )
 
 
@@ -267,7 +293,7 @@ def _case(
         one.query,
         expected,
         row,
-        passes=True,
+        passes=row.passes,
         rank=found.rank(metric, query, place),
         score=score,
         cosine=None if by_cosine is None else float(by_cosine[query, place]),
@@ -309,11 +335,31 @@ def _in_results(walked: SearchTraces, found: RankedQueries) -> tuple[Mapping[int
     return counts, others
 
 
-def _with_words(case: Case, index: Bm25, gathered: StoreScan) -> Case:
-    """The case with its row's rank by BM25, among the rows that the filter keeps."""
+def _with_words(case: Case, index: Bm25, gathered: StoreScan, nearest: np.ndarray) -> Case:
+    """The case with its row's rank by BM25, and by that and vectors together, among the rows that the filter keeps.
+
+    Args:
+        nearest: (K,) rows by their vectors, nearest first, numbered among those that the filter keeps; −1 for none.
+    """
     if case.row is None:
         return case
     scores = index.scores(case.query)
-    own = scores[case.row.number]
-    kept = scores if gathered.passing is None else scores[gathered.passing]
-    return replace(case, words=int((kept > own).sum()) + 1 if own > 0 else None)
+    number, own = case.row.number, scores[case.row.number]
+    numbers = np.arange(len(scores)) if gathered.passing is None else gathered.passing
+    kept = scores[numbers]
+    case = replace(case, words=int((kept > own).sum()) + 1 if own > 0 else None)
+    if case.words is None or case.passes is False:
+        return case
+    by_words = [int(numbers[place]) for place in np.argsort(-kept, kind="stable")[:WIDE] if kept[place] > 0]
+    fused = fused_scores([numbers[nearest[nearest >= 0][:WIDE]].tolist(), by_words])
+    mine = fused.get(number)
+    return replace(case, hybrid=None if mine is None else 1 + sum(one > mine for one in fused.values()))
+
+
+def fused_scores(lists: Sequence[Sequence[int]]) -> dict[int, float]:
+    """Reciprocal rank fusion of lists of rows, nearest first: Σ 1/(60 + rank) (Cormack, Clarke and Büttcher 2009)."""
+    found: dict[int, float] = {}
+    for rows in lists:
+        for rank, row in enumerate(rows, 1):
+            found[row] = found.get(row, 0.0) + 1 / (60 + rank)
+    return found
