@@ -12,6 +12,9 @@ from embaudit.declared.finding import Level
 from embaudit.declared.table import BigInt, Json, Row, Series, column, rule
 from embaudit.words.estimate import Estimate
 
+# Where a search was lost, in a word; what became of a row that should not come up.
+Up = Literal["came up", "not shown"]
+Lost = Literal["absent", "filter", "found", "vector", "search", "cut-off", "text", "function", "not told", Up]
 # Names of questions, as their commands are called; a passport is no answer, but what `verify` compares with.
 Asks = Literal["check", "parity", "vectors", "verify", "search", "why", "switch"]
 ASKS: tuple[Asks, ...] = get_args(Asks)
@@ -87,8 +90,20 @@ class WhyCaseRow(Row, table="why_case", key=("answer_id", "place"), scope="conte
     place: int = column("Order within the answer, from 0.", ge=0)
     query: str = column("What was asked.")
     expected: str = column("The id or text that it should find.")
-    lost: Literal["absent", "filter", "found", "vector", "search", "cut-off", "text", "function", "not told"] = column(
-        "Where it was lost, in a word; found if it was not."
+    lost: Literal[
+        "absent",
+        "filter",
+        "found",
+        "vector",
+        "search",
+        "cut-off",
+        "text",
+        "function",
+        "not told",
+        "came up",
+        "not shown",
+    ] = column(
+        "Where it was lost, in a word; found if it was not. Of a row that should not come up: came up, not shown."
     )
     cause: str = column("What exactly, in a word or two; '' where the first says it.")
     sentence: str = column("What happened there.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,7 +33,9 @@ class Kept:
     def of(self, *texts: str) -> np.ndarray:
         return self.encoder.encode_texts(list(texts))
 
-    def with_rows(self, rows: list[tuple[str, str, np.ndarray | None]]) -> tuple[list[str], list[str], list[object]]:
+    def with_rows(
+        self, rows: Sequence[tuple[str, str, np.ndarray | None]]
+    ) -> tuple[list[str], list[str], list[object]]:
         """Columns with more rows, or others of the same id."""
         table: dict[str, tuple[str, object]] = {
             one: (text, vector.tolist()) for one, text, vector in zip(self.ids, self.texts, self.vectors, strict=True)

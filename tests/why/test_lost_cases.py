@@ -128,7 +128,7 @@ def test_what_the_search_or_a_filter_loses(kept: Kept, tmp_path: Path) -> None:
     assert missed
     report = walked(thin, *missed[0], texts=texts)
     assert named(report) == ("search", "approximate")
-    assert report.lost[0].mend.startswith("nprobe ")
+    assert report.lost[0].mend.startswith("Set nprobe ")
 
     lengths = np.ones(len(kept.vectors), np.float32)
     lengths[int(row)] = 0.05

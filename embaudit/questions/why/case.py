@@ -144,6 +144,7 @@ class Case:
         cosine: of query and row.
         declared_rank: by the metric that the function declares, where the store has another.
         above: the rows above it, nearest first; at most as many as were kept.
+        in_results: of other rows, the share that has it among its own first ten.
         query_read: how much of the query the function reads.
         piece, piece_rank: the piece of its text that comes nearest, and the rank that it would have in its place.
         piece_words: of the longest piece that would serve, how many words it has.
@@ -179,6 +180,7 @@ class Case:
     cosine: float | None = None
     declared_rank: int | None = None
     above: tuple[RowAbove, ...] = ()
+    in_results: float = 0.0
     piece: TextPiece | None = None
     piece_rank: int | None = None
     piece_words: int = 0

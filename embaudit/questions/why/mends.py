@@ -110,6 +110,7 @@ class Trial:
         most: results that are shown then.
         is_below: whether its score is below the cut-off even so.
         why_not: why it was not tried; empty if it was.
+        is_away: whether the row should not be shown then.
     """
 
     mend: Mend
@@ -118,11 +119,14 @@ class Trial:
     most: int
     is_below: bool = False
     why_not: str = ""
+    is_away: bool = False
 
     @property
     def is_confirmed(self) -> bool | None:
-        """Whether the row is shown then; None if that was not tried."""
-        return None if self.why_not else self.after is not None and self.after <= self.most and not self.is_below
+        """Whether the row is shown then, as it should, or away; None if that was not tried."""
+        if self.why_not:
+            return None
+        return (self.after is not None and self.after <= self.most and not self.is_below) != self.is_away
 
     @property
     def told(self) -> str:

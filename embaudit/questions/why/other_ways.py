@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
 
@@ -18,7 +18,7 @@ from embaudit.questions.why.case import Case, InAField
 from embaudit.questions.why.gathered import WordWeights, words_in_name
 from embaudit.questions.why.mends import Mend
 from embaudit.questions.why.pieces import TextPiece, pieces_of, read_of
-from embaudit.questions.why.ranked import RankedQueries, ranked
+from embaudit.questions.why.ranked import ranked
 from embaudit.questions.why.readings import OtherQuery, encoded, other_queries
 from embaudit.questions.why.verdict import ShownResults
 from embaudit.remedies.screening.count import counts_of
@@ -133,6 +133,19 @@ class OtherWays:
         self.named.append([None, *vectors])
 
 
+@dataclass(frozen=True)
+class Attempt:
+    """What came of a vector in place of a row's.
+
+    Attributes:
+        score: by the store's metric.
+    """
+
+    rank: int
+    score: float
+    cosine: float
+
+
 def with_other_ways(
     store: Store,
     function: EmbeddingFunction,
@@ -172,16 +185,37 @@ def with_other_ways(
             if has_vector(vector):
                 one.add(vector, {asked.said: stored}, stored)
         if means.severe:
-            _without_sticky(one, function, case, query, stored, means)
-    asked_all = np.stack([query for one in plans for query in one.queries])
-    vectors = [own for one in plans for own in one.vectors]
+            add_without_sticky(one, function, case, query, stored, means)
     said = "exact search of pieces and other queries: rows"
-    ranks = ranked(store, asked_all, vectors, [metric], lambda done: progress(said, done, store.rows))
+    outcomes = ranked_in_place(
+        store, plans, dict(enumerate(cases)), metric, lambda done: progress(said, done, store.rows)
+    )
+    for one, (attempts, rows_ranked) in zip(plans, outcomes, strict=True):
+        found[one.place] = _told(found[one.place], function, one, attempts, metric, rows_ranked, means)
+    return found
+
+
+def ranked_in_place(
+    store: Store, plans: Sequence[OtherWays], cases: Mapping[int, Case], metric: Metric, progress: Callable[[int], None]
+) -> Iterator[tuple[dict[object, Attempt], int]]:
+    """By plan, what came of each of its vectors in place of its case's row, and how many rows were ranked: one pass."""
+    queries = np.stack([query for one in plans for query in one.queries])
+    ranks = ranked(store, queries, [own for one in plans for own in one.vectors], [metric], progress)
     start = 0
     for one in plans:
-        found[one.place] = _told(found[one.place], function, one, ranks, metric, start, means)
+        found: dict[object, Attempt] = {}
+        for number, (query, vectors, named) in enumerate(zip(one.queries, one.vectors, one.named, strict=True), start):
+            own = ranks.scores[metric][number]
+            longest = float(max(map(np.linalg.norm, vectors)))
+            slack = slack_of(metric, np.array([np.linalg.norm(query)]), longest)[0]
+            for place, name in enumerate(named[1:], 1):
+                if (rank := ranks.rank(metric, number, place)) is not None:
+                    # The row as it is stored is above no longer, which the filter may leave out.
+                    is_above = cases[one.place].passes is not False and own[0] > own[place] + slack
+                    cosine = float(scores_of("cosine", query[None], vectors[place][None])[0, 0])
+                    found[name] = Attempt(rank - int(is_above), float(own[place]), cosine)
         start += len(one.queries)
-    return found
+        yield found, ranks.exact.rows
 
 
 def has_vector(vector: np.ndarray) -> bool:
@@ -197,7 +231,7 @@ def _planned(place: int, case: Case, function: EmbeddingFunction, means: OtherMe
     return OtherWays(place, text, pieces_of(function, text), field or None, again, asked)
 
 
-def _without_sticky(
+def add_without_sticky(
     one: OtherWays, function: EmbeddingFunction, case: Case, query: np.ndarray, stored: np.ndarray, means: OtherMeans
 ) -> None:
     """Query and text without their severe tokens."""
@@ -208,7 +242,8 @@ def _without_sticky(
     if both:
         one.sticky = tuple(dict.fromkeys(token for clean in both for token in clean.tokens))
         vector = stored if of_text is None else means.as_kept(of_text.vector[None, : len(query)])[0]
-        one.add(query if of_query is None else of_query.vector[: len(query)], {mends.WITHOUT_STICKY: vector}, stored)
+        asked = query if of_query is None else of_query.vector[: len(query)]
+        one.add(asked, {mends.WITHOUT_STICKY: vector}, stored)
 
 
 def _in_a_field(case: Case, words: WordWeights, fields: Mapping[str, str]) -> InAField | None:
@@ -227,46 +262,34 @@ def _told(
     case: Case,
     function: EmbeddingFunction,
     one: OtherWays,
-    ranks: RankedQueries,
+    found: Mapping[object, Attempt],
     metric: Metric,
-    start: int,
+    rows: int,
     means: OtherMeans,
 ) -> Case:
-    """A case with the ranks of what was tried, of which the queries begin at ``start``."""
+    """A case with what came of it."""
     assert case.row is not None
     k = means.cut_off.k
-    found: dict[object, int] = {}
-    scores: dict[object, float] = {}
-    below: set[object] = set()
-    for number, (query, vectors, named) in enumerate(zip(one.queries, one.vectors, one.named, strict=True), start):
-        own = ranks.scores[metric][number]
-        slack = slack_of(metric, np.array([np.linalg.norm(query)]), float(max(map(np.linalg.norm, vectors))))[0]
-        for place, name in enumerate(named[1:], 1):
-            rank = ranks.rank(metric, number, place)
-            if rank is None:
-                continue
-            # It takes the place of the row as it is stored, which the filter may leave out.
-            is_replaced = case.passes is not False and own[0] > own[place] + slack
-            found[name], scores[name] = rank - is_replaced, float(own[place])
-            cosine = float(scores_of("cosine", query[None], vectors[place][None])[0, 0])
-            if not means.cut_off.shows(cosine, float(own[place]), metric):
-                below.add(name)
+    below = {name for name, attempt in found.items() if not means.cut_off.shows(attempt.cosine, attempt.score, metric)}
     # Scores that this query may get, by which a piece may come nearer than what is found.
     lengths = [float(np.linalg.norm(one.queries[0]) * np.linalg.norm(vector)) for vector in one.vectors[0]]
     scale = {"cosine": 1.0, "dot": max(lengths), "l2": 2 * max(lengths)}[metric]
     last = case.above[k - 1].score if len(case.above) >= k else np.inf
     pieces = [piece for piece in one.pieces if piece in found]
 
+    def rank(name: object) -> int | None:
+        return found[name].rank if name in found else None
+
     def answers(piece: TextPiece) -> bool:
         if means.words is None or means.words.share(case.query, set(words_of(piece.text))) >= ANSWERS:
             return True
-        by_chance = len(pieces) * found[piece] / max(ranks.exact.rows, 1)
-        return by_chance <= BY_CHANCE or scores[piece] >= last + NEARER * scale
+        by_chance = len(pieces) * found[piece].rank / max(rows, 1)
+        return by_chance <= BY_CHANCE or found[piece].score >= last + NEARER * scale
 
-    serves = {piece: found[piece] <= k and answers(piece) for piece in pieces}
-    best = min(pieces, key=lambda piece: (not serves[piece], found[piece], -scores[piece]), default=None)
-    name = mends.IN_PIECES.name
-    names = {named.name for named in below if isinstance(named, Mend)} | ({name} if best in below else set())
+    serves = {piece: found[piece].rank <= k and answers(piece) for piece in pieces}
+    best = min(pieces, key=lambda piece: (not serves[piece], found[piece].rank, -found[piece].score), default=None)
+    names = {named.name for named in below if isinstance(named, Mend)}
+    names |= {mends.IN_PIECES.name} if best in below else set()
     names |= {mends.asked(query.said).name for query in one.asked if query.said in below}
     if one.field is not None:
         names |= {mends.field(one.field.name, way is BEFORE).name for way in (BEFORE, ALONE) if way in below}
@@ -275,15 +298,15 @@ def _told(
         read=read_of(function, case.row.text) if case.row.text else None,
         query_read=read_of(function, case.query, "query"),
         piece=best,
-        piece_rank=None if best is None else found[best],
+        piece_rank=rank(best),
         piece_words=max((piece.end - piece.start for piece in pieces if serves[piece]), default=0),
         piece_answers=best is not None and answers(best),
         field=None
         if one.field is None or BEFORE not in found or ALONE not in found
-        else replace(one.field, rank=found[BEFORE], alone=found[ALONE]),
-        readings=tuple((query.said, found[query.said]) for query in one.asked if query.said in found),
+        else replace(one.field, rank=found[BEFORE].rank, alone=found[ALONE].rank),
+        readings=tuple((query.said, found[query.said].rank) for query in one.asked if query.said in found),
         sticky=one.sticky,
-        sticky_rank=found.get(mends.WITHOUT_STICKY),
-        again=found.get(mends.AGAIN),
+        sticky_rank=rank(mends.WITHOUT_STICKY),
+        again=rank(mends.AGAIN),
         below=frozenset(names),
     )

@@ -9,6 +9,7 @@ from embaudit.declared.document import Column, Page, Section, Table, Value
 from embaudit.questions.why.above import counted_kinds
 from embaudit.questions.why.case import Case
 from embaudit.questions.why.mends import Trial
+from embaudit.questions.why.unexpected import LEFT_OUT, CameUp
 from embaudit.questions.why.verdict import Diagnosis, heading_of
 from embaudit.statistics.intervals import exact_share
 from embaudit.words.estimate import Estimate
@@ -35,6 +36,9 @@ def _sections(report: WhyReport) -> Iterator[Section]:
     if len(cases) == 1:
         case, lost = cases[0]
         yield Section("The walk", [_walk(report, case, lost)])
+        for up in report.came_up.values():
+            if up.left_out:
+                yield Section("Words left out", [_left_out(up)])
         if case.above:
             yield Section("Above it", [_above(case)])
         return
@@ -42,8 +46,12 @@ def _sections(report: WhyReport) -> Iterator[Section]:
     if report.mends:
         yield Section("What would find them", [_mends(report)])
     yield Section("Each of them", [_each(cases)])
-    for case, lost in [one for one in cases if one[1].lost != "found"][:WALKED]:
-        yield Section(cut(case.query, LONGEST), [lost.told, _walk(report, case, lost)])
+    shown = [place for place, (_, lost) in enumerate(cases) if lost.lost not in ("found", "not shown")]
+    for place in shown[:WALKED]:
+        case, lost = cases[place]
+        up = report.came_up.get(place)
+        left_out = [_left_out(up)] if up is not None and up.left_out else []
+        yield Section(cut(case.query, LONGEST), [lost.told, _walk(report, case, lost), *left_out])
 
 
 def _walk(report: WhyReport, case: Case, lost: Diagnosis) -> Table:
@@ -53,6 +61,8 @@ def _walk(report: WhyReport, case: Case, lost: Diagnosis) -> Table:
         ("search", _search(report, case)),
         ("words", _words(report, case)),
     ]
+    if (up := next((one for one in report.came_up.values() if one.case is case), None)) is not None:
+        rows.append(("itself", _is_itself(up)))
     if case.piece is not None:
         rows.append(("pieces", _pieces(case)))
     if case.field is not None:
@@ -69,6 +79,25 @@ def _walk(report: WhyReport, case: Case, lost: Diagnosis) -> Table:
     if lost.trials:
         rows.append(("mends", "; ".join(map(_tried, lost.trials))))
     return Table((Column("step"), Column("what it shows", is_prose=True)), [row for row in rows if row[1]])
+
+
+def _left_out(up: CameUp) -> Table:
+    """Words without which the row would be farther, the farthest first."""
+    rows: list[tuple[Value, ...]] = [
+        (" and ".join(one.words), one.side, one.attempt.rank) for one in up.left_out[:LEFT_OUT]
+    ]
+    return Table((Column("without", is_prose=True), Column("of the"), Column("rank", ",")), rows)
+
+
+def _is_itself(up: CameUp) -> str:
+    """What of the row itself brings it up."""
+    said = [
+        f"in {up.case.in_results:.0%} of other rows' first ten",
+        f"{up.words:,} words, a usual text {up.usual:.0f}" if up.usual else "",
+        f"its text has {up.share:.0%} of the query's words, by weight" if up.share else "",
+        f"by its own vector {up.again:,}" if up.again is not None else "",
+    ]
+    return "; ".join(filter(None, said))
 
 
 def _tried(trial: Trial) -> str:

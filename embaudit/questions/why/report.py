@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, get_args
 
 from embaudit.corpora.golden import GoldenQuery
 from embaudit.declared.document import Page
 from embaudit.declared.finding import Finding, Level
 from embaudit.declared.rule import Rule
 from embaudit.embedders.function import EmbeddingFunction
-from embaudit.questions.answer import AnswerFigure
+from embaudit.questions.answer import AnswerFigure, Up
 from embaudit.questions.report import HOW_IT_IS_ASKED, HOW_IT_IS_READ, Report
 from embaudit.questions.vectors.embedded import WHAT_WAS_EMBEDDED, say_so
 from embaudit.questions.vectors.roles import PLURAL
@@ -24,6 +24,7 @@ from embaudit.questions.why.case import OTHER_QUERIES, ByAnother, Case, StoreAns
 from embaudit.questions.why.lost import MOSTLY, where_lost
 from embaudit.questions.why.mends import MendOfMany, cheapest_first, told_of_many
 from embaudit.questions.why.page import why_page
+from embaudit.questions.why.unexpected import LEFT_OUT, CameUp, came_up, not_shown, why_it_came_up
 from embaudit.questions.why.verdict import Diagnosis, ShownResults, heading, heading_of
 from embaudit.questions.why.walk import Progress, SearchTraces, walk
 from embaudit.statistics.intervals import exact_share
@@ -33,6 +34,8 @@ from embaudit.stores.template import in_words
 from embaudit.words.errors import CorpusError
 
 K = 10
+# What becomes of a row that should not come up.
+UP = get_args(Up)
 # Who searches such a folder takes the relevance of its own for scores.
 LANGCHAIN = "LangChain's FAISS"
 FIRST_TEN = ShownResults(K)
@@ -60,9 +63,13 @@ class WhyReport(Report):
     Attributes:
         lost: of each case of ``walked``, where it was lost.
         not_searched: why the store's own search could not be asked; empty if it could, or there is none.
+        came_up: by case, what is known of a row that should not have come up.
     """
 
-    levels: ClassVar[dict[str, Level]] = {"found": "ok", "lost": "problem", "not told": "not measured"}
+    levels: ClassVar[dict[str, Level]] = {
+        **{"found": "ok", "lost": "problem", "not told": "not measured"},
+        **{"came up": "problem", "not shown": "ok"},
+    }
 
     store: Store
     function: str
@@ -72,6 +79,7 @@ class WhyReport(Report):
     not_searched: str = ""
     findings: tuple[Finding, ...] = ()
     seconds: float = 0.0
+    came_up: Mapping[int, CameUp] = field(default_factory=dict)
 
     @property
     def cases(self) -> list[tuple[Case, Diagnosis]]:
@@ -84,16 +92,19 @@ class WhyReport(Report):
 
     @property
     def are_lost(self) -> int:
-        return len(self.lost) - self.counts["found"] - self.counts["not told"]
+        return sum(count for word, count in self.counts.items() if word not in (*UP, "found", "not told"))
 
     @property
     def mends(self) -> list[MendOfMany]:
         """What would find the lost ones, the cheapest first."""
-        return list(cheapest_first([one.trials for one in self.lost if one.lost not in ("found", "not told")]))
+        return list(cheapest_first([one.trials for one in self.lost if one.lost not in (*UP, "found", "not told")]))
 
     @property
     def verdict(self) -> str:
         words = set(self.counts)
+        for word in UP:
+            if word in words:
+                return word
         return "lost" if words - {"found", "not told"} else "not told" if "not told" in words else "found"
 
     @property
@@ -102,6 +113,8 @@ class WhyReport(Report):
             one = self.lost[0]
             return f"{heading(one)}. {one.sentence}"
         found, cases = self.counts["found"], len(self.lost)
+        if self.verdict in UP:
+            return f"{self.counts['came up']:,} of {cases:,} rows came up."
         low, high = exact_share(found, cases)
         counts = self.counts
         lost = ", ".join(f"{counts[word]:,} {heading_of(word)}" for word in counts if word not in ("found", "not told"))
@@ -125,6 +138,9 @@ class WhyReport(Report):
         return why_page(self)
 
     def answer_figures(self) -> Iterator[AnswerFigure]:
+        if self.verdict in UP:
+            yield AnswerFigure("came_up", self.counts["came up"], of=len(self.lost))
+            return
         low, high = exact_share(self.counts["found"], len(self.lost))
         yield AnswerFigure("found", self.counts["found"] / len(self.lost), low=low, high=high, of=len(self.lost))
         for word, count in self.counts.items():
@@ -161,7 +177,10 @@ class WhyReport(Report):
                 {"mend": one.mend.name, "cost": one.mend.cost.shown, "finds": one.found, "more": one.more}
                 for one in self.mends
             ],
-            "cases": [_as_json(case, lost) for case, lost in self.cases],
+            "cases": [
+                _as_json(case, lost) | _came_up(self.came_up.get(place))
+                for place, (case, lost) in enumerate(self.cases)
+            ],
             "findings": [vars(finding) for finding in self.by_level()],
             "seconds": round(self.seconds, 1),
         }
@@ -178,6 +197,7 @@ def look_into(
     severe: Collection[int] = (),
     also: EmbeddingFunction | None = None,
     places: OtherPlaces | None = None,
+    is_unexpected: bool = False,
     seed: int = 0,
     progress: Progress = lambda what, done, total: None,
 ) -> WhyReport:
@@ -190,6 +210,7 @@ def look_into(
         severe: ids of tokens that an audit found to be sticky.
         also: another function, that is asked where it puts the rows that this one loses.
         places: where rows are looked for that the store has not.
+        is_unexpected: whether the rows came up and should not have.
     """
     start = time.monotonic()
     search, failed = None, ""
@@ -230,11 +251,20 @@ def look_into(
     )
     cases = tuple(replace(case, also=by_also.get(one), anew=anew.get(one)) for one, case in enumerate(cases))
     walked = replace(walked, cases=cases)
-    lost = tuple(where_lost(case, shown, walked.metric, walked.declared, own) for case in walked.cases)
+    lost = [where_lost(case, shown, walked.metric, walked.declared, own) for case in cases]
+    ups: dict[int, CameUp] = {}
+    for place, case in enumerate(cases) if is_unexpected else ():
+        if lost[place].lost == "found" and case.row is not None and case.rank is not None:
+            ups[place] = came_up(walked, filtered or store, function, place)
+            lost[place] = why_it_came_up(ups[place], shown.k)
+        elif lost[place].lost not in ("absent", "not told"):
+            lost[place] = not_shown(case, shown.k)
     findings = _findings(store, walked, failed)
     if search is not None and any(one.lost == "search" for one in lost):
         findings += [HOW_IT_IS_ASKED.finding("ok", note) for note in search.notes]
-    return WhyReport(store, function.name, walked, lost, shown, failed, tuple(findings), time.monotonic() - start)
+    return WhyReport(
+        store, function.name, walked, tuple(lost), shown, failed, tuple(findings), time.monotonic() - start, ups
+    )
 
 
 def _looked_elsewhere(walked: SearchTraces, store: Store, places: OtherPlaces | None) -> SearchTraces:
@@ -337,6 +367,26 @@ def _as_json(case: Case, lost: Diagnosis) -> dict[str, Any]:
         "rank_encoded_again": case.again,
         "another_function": None if case.also is None else vars(case.also),
         "store": None if case.answer is None else _answer(case.answer),
+    }
+
+
+def _came_up(up: CameUp | None) -> dict[str, Any]:
+    if up is None:
+        return {}
+    left_out = [{"of": one.side, "words": one.words, "rank": one.attempt.rank} for one in up.left_out[:LEFT_OUT]]
+    return {
+        "in_results": up.case.in_results,
+        "kind": up.kind,
+        "words": up.words,
+        "usual_words": up.usual,
+        "share_of_query": up.share,
+        "left_out": left_out,
+        "rank_without_query_in_text": up.without_all,
+        "rank_with_next_text": up.joined,
+        "rank_nearer_than_usual": up.usually,
+        "rank_encoded_again": up.again,
+        "sticky_tokens": list(up.sticky),
+        "rank_without_sticky_tokens": up.sticky_rank,
     }
 
 

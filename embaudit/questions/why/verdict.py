@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Literal
 
+from embaudit.questions.answer import Lost
 from embaudit.questions.why.mends import Trial
 from embaudit.stores.store import Metric
 from embaudit.words.masking import masked
 from embaudit.words.sentences import punctuated
-
-Word = Literal["absent", "filter", "found", "vector", "search", "cut-off", "text", "function", "not told"]
 
 
 @dataclass(frozen=True)
@@ -28,7 +27,7 @@ class Diagnosis:
         trials: of all that would mend it, this one's too.
     """
 
-    lost: Word
+    lost: Lost
     sentence: str
     mend: str = ""
     cause: str = ""
@@ -89,7 +88,10 @@ def rounded(rank: int) -> int:
 
 
 def heading(one: Diagnosis) -> str:
-    named = {"found": "Found", "not told": "Not told", "absent": "Lost: no such row"}
+    named = {
+        **{"found": "Found", "not told": "Not told", "absent": "Lost: no such row"},
+        **{"came up": "It came up", "not shown": "It does not come up"},
+    }
     return named.get(one.lost, f"Lost {heading_of(one.lost)}")
 
 

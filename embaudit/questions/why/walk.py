@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,11 +20,11 @@ from embaudit.questions.why.built import IndexOrigin, how_built
 from embaudit.questions.why.case import OTHER_QUERIES, Case, StoreAnswer
 from embaudit.questions.why.gathered import ExpectedRow, StoreScan, WordWeights, gather
 from embaudit.questions.why.other_ways import OtherMeans, has_vector, with_other_ways
-from embaudit.questions.why.ranked import FIRST, RankedQueries, ranked
+from embaudit.questions.why.ranked import FIRST, RankedQueries, observed, ranked
 from embaudit.questions.why.readings import OtherQuery, encoded
 from embaudit.questions.why.verdict import ShownResults
 from embaudit.stores.search import Settings, StoreSearch
-from embaudit.stores.store import Metric, Rounded, RowBatch, Store
+from embaudit.stores.store import Metric, Rounded, Store
 
 # Stored rows whose neighbours say which rows stand in everybody's results.
 OTHERS = 200
@@ -41,6 +41,8 @@ class SearchTraces:
         rows: that are ranked: those that the filter keeps, with a vector.
         metric: by which rows are ranked; empty if they cannot be.
         declared: by the function.
+        queries: (Q, D) of the cases; None if they have more numbers than the rows.
+        means: by which rows were sought.
     """
 
     cases: tuple[Case, ...]
@@ -49,6 +51,8 @@ class SearchTraces:
     metric: Metric
     declared: Metric
     rows: int = 0
+    queries: np.ndarray | None = None
+    means: OtherMeans | None = None
 
 
 def walk(
@@ -123,28 +127,23 @@ def walk(
     vectors: dict[int, np.ndarray] = {}
     lost = [case for case in cases if case.is_lost(cut_off.k)]
     sample = gathered.profile.sample
-    cases = with_other_ways(
-        _observed(searched, {one.number for case in lost for one in case.above}, vectors),
-        function,
-        cases,
-        queries,
-        walked.metric,
-        OtherMeans(
-            cut_off,
-            vocabulary,
-            severe,
-            weights,
-            _fields_of(store, lost),
-            {} if built is None else built.texts,
-            _kept_form(sample.vectors, store.rounded),
-        ),
-        progress,
+    means = OtherMeans(
+        cut_off,
+        vocabulary,
+        severe,
+        weights,
+        _fields_of(store, lost),
+        {} if built is None else built.texts,
+        _kept_form(sample.vectors, store.rounded),
     )
+    above = {one.number for case in lost for one in case.above}
+    watched = observed(searched, above, vectors)
+    cases = with_other_ways(watched, function, cases, queries, walked.metric, means, progress)
     near = near_among(np.asarray(sample.vectors[:OTHERS], np.float64))
     usual = usual_words(gathered.texts or ())
     among = AboveAmong(min(OTHERS, len(sample)), found.exact.rows, usual, vectors, near)
     cases = [replace(case, above=kinds_of(case.above, among)) for case in cases]
-    return replace(walked, cases=tuple(cases), rows=found.exact.rows)
+    return replace(walked, cases=tuple(cases), rows=found.exact.rows, queries=queries, means=means)
 
 
 def _kept_form(vectors: np.ndarray, rounded: Rounded | None) -> Callable[[np.ndarray], np.ndarray]:
@@ -171,21 +170,6 @@ def _fields_of(store: Store, cases: Sequence[Case]) -> dict[int, dict[str, str]]
                 values = {name: some[number - batch.start] for name, some in batch.fields.items()}
                 found[number] = {name: str(one) for name, one in values.items() if one is not None}
     return found
-
-
-def _observed(store: Store, numbers: Collection[int], into: dict[int, np.ndarray]) -> Store:
-    """The store, of which a pass keeps the vectors of these rows."""
-
-    def batches(fields: Sequence[str] = ()) -> Iterator[RowBatch]:
-        for batch in store.batches(fields):
-            for number in numbers:
-                if batch.start <= number < batch.start + batch.rows:
-                    for places, vectors in batch.vectors.values():
-                        for at in np.flatnonzero(places == number - batch.start):
-                            into[number] = np.asarray(vectors[at], np.float64)
-            yield batch
-
-    return replace(store, batches=batches)
 
 
 def _copy(answer: StoreAnswer, row: ExpectedRow, gathered: StoreScan) -> tuple[str, int] | None:
@@ -299,6 +283,7 @@ def _case(
         cosine=None if by_cosine is None else float(by_cosine[query, place]),
         declared_rank=found.rank(declared, query, place) if declared != metric else None,
         above=_above(walked, found, query, score, row),
+        in_results=_share(walked, found, row),
     )
     return _of_row(case, walked.built, walked.gathered)
 
@@ -317,6 +302,14 @@ def _above(
         share = counts.get(int(number), 0) / max(queries, 1)
         rows.append(RowAbove(str(name), text, float(own), share, number=int(number)))
     return tuple(rows)
+
+
+def _share(walked: SearchTraces, found: RankedQueries, row: ExpectedRow) -> float:
+    """Of the other rows' first ten, the share that has this one."""
+    counts, queries = _in_results(walked, found)
+    passing = walked.gathered.passing
+    number = row.number if passing is None else int(np.searchsorted(passing, row.number))
+    return counts.get(number, 0) / max(queries, 1) if row.passes else 0.0
 
 
 def _in_results(walked: SearchTraces, found: RankedQueries) -> tuple[Mapping[int, int], int]:
