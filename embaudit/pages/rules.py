@@ -49,7 +49,7 @@ MODULES: dict[str, tuple[str, ...]] = {
         ".text_copies",
         ".builder",
     ),
-    "why": ("embaudit.questions.why", ".report"),
+    "why": ("embaudit.questions.why", ".findings", ".report"),
     "worse": ("embaudit.questions.worse",),
     "switch": ("embaudit.questions.switch", ".findings", ".switch", "embaudit.measures.quality.golden"),
     "change": (

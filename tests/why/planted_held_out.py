@@ -57,7 +57,7 @@ def a_title_that_chroma_does_not_embed(kept: Kept, folder: Path) -> Planted:
 def five_and_twenty_revisions_by_distance(kept: Kept, folder: Path) -> Planted:
     """Of one notice, each with another date; five results are shown."""
     query, expect = "when is the office closed for the summer holidays", "wanted"
-    notice = "Notice: the office is closed for the summer holidays from the {day}th of July to the tenth of August, as usual."
+    notice = "Notice: the office is closed for the summer holidays from the {day}th of July to the tenth of August."
     answer = "In the hot months nobody is at the desk: see the calendar at the door for the weeks, and call the guard."
     revisions = [notice.format(day=day) for day in range(4, 29)]
     texts = [*kept.texts, *revisions, answer]
@@ -129,7 +129,7 @@ def a_sentence_in_the_middle_of_a_text_without_punctuation(kept: Kept, folder: P
 
 
 @held_out
-def not_a_number_in_lance(kept: Kept, folder: Path) -> Planted:
+def zeros_in_lance(kept: Kept, folder: Path) -> Planted:
     import lancedb
 
     query, expect = kept.queries[24]

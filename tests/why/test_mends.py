@@ -12,15 +12,18 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from kept_texts import Kept, named, walked
-from planted import PLANTS, Planted
+from planted import PLANTS as SEEN
+from planted import Planted
+from planted_held_out import PLANTS as HELD_OUT
 
 import embaudit
 from embaudit.questions.why.case import Case
 from embaudit.questions.why.mends import Cost, Mend, MendOfMany, Trial, cheapest_first, told_of_many
 from embaudit.questions.why.report import WhyReport
-from embaudit.questions.why.walk import fused_scores
+from embaudit.questions.why.words import fused_scores
 from tests.some_rows import mostly_slow
 
+PLANTS = SEEN | HELD_OUT
 pytestmark = pytest.mark.xdist_group("planted searches")
 
 

@@ -73,6 +73,7 @@ def test_a_row_that_does_not_come_up_is_said_to_be_where_it_is(kept: Kept, tmp_p
     assert "It is 301st, and the first 10 are shown." in report.line
     other = "en" if int(first.removeprefix("row-")) % 2 else "de"
     assert "filter leaves it out" in asked(store, query, first, where={"lang": other}).line
+    assert "score is below" in asked(store, query, first, min_score=0.99).line
     both = embaudit.why(store, PACKAGED, [query, query], unexpected=[first, far], device="cpu")
     # One query with several rows: the nearest.
     assert [one.lost for one in both.lost] == ["came up"]

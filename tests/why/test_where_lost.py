@@ -387,6 +387,17 @@ def test_near_copies_are_told_by_their_vectors(cosine: float, kind: str) -> None
         assert one.kind == kind
 
 
+def test_rows_with_near_vectors_and_other_words_in_all_results_are_hubs() -> None:
+    """What is said of their texts is no revision; of the same words, it is one however often it is found."""
+    vectors = {0: np.array([1.0, 0.0]), 1: np.array([1.0, 0.01]), 2: np.array([1.0, 0.02])}
+    texts = ["one text of words", "another in other ones", "something else again"]
+    rows = [replace(row, in_results=0.3) for row in rows_of(texts)]
+    kinds = [one.kind for one in kinds_of(rows, AboveAmong(200, 1_000, vectors=vectors))]
+    assert kinds == ["hub", "hub", "hub"]
+    revisions = [replace(row, in_results=0.3) for row in rows_of([TEXT, REVISIONS["a number"]])]
+    assert [one.kind for one in kinds_of(revisions, AboveAmong(200, 1_000))] == ["hub", "near copy"]
+
+
 @pytest.mark.parametrize(("usual", "near"), [(0.0, 0.95), (0.5, 0.95), (0.9, 0.975), (0.96, 0.99), (-0.3, 0.95)])
 def test_where_any_two_texts_are_alike_near_is_nearer(usual: float, near: float) -> None:
     """Rows of one length around one direction, any two of which have about this cosine."""

@@ -82,12 +82,14 @@ def kinds_of(above: Sequence[RowAbove], among: AboveAmong) -> tuple[RowAbove, ..
             kind = "copy"
         elif one.text is not None and not has_content(text):
             kind = "no content"
-        elif any(_are_near(one, words, *other, among) for other in firsts):
+        elif any(_have_same_words(words, others) for _, others in firsts):
             kind = "near copy"
         elif text and among.words >= TIMES * FEW_WORDS and len(text.split()) <= FEW_WORDS and len(text) <= 60:
             kind = "few words"
         elif among.queries and one.in_results >= hub:
             kind = "hub"
+        elif any(_are_near(one, other, among) for other, _ in firsts):
+            kind = "near copy"
         seen.add(text)
         if kind not in COPIES:
             firsts.append((one, words))
@@ -101,14 +103,17 @@ def counted_kinds(above: Sequence[RowAbove]) -> str:
     return ", ".join(f"{count:,} {names[count > 1]}" for names, count in counted if count)
 
 
-def _are_near(one: RowAbove, own: set[str], other: RowAbove, others: set[str], among: AboveAmong) -> bool:
-    """By their vectors, or by their words."""
-    vectors = [None if among.vectors is None else among.vectors.get(row.number) for row in (one, other)]
-    if vectors[0] is not None and vectors[1] is not None and len(vectors[0]) == len(vectors[1]):
-        lengths = float(np.linalg.norm(vectors[0]) * np.linalg.norm(vectors[1]))
-        if lengths and float(vectors[0] @ vectors[1]) >= among.near * lengths:
-            return True
+def _have_same_words(own: set[str], others: set[str]) -> bool:
     return min(len(own), len(others)) >= FEWEST_WORDS and len(own & others) >= SAME_WORDS * len(own | others)
+
+
+def _are_near(one: RowAbove, other: RowAbove, among: AboveAmong) -> bool:
+    """By their vectors."""
+    vectors = [None if among.vectors is None else among.vectors.get(row.number) for row in (one, other)]
+    if vectors[0] is None or vectors[1] is None or len(vectors[0]) != len(vectors[1]):
+        return False
+    lengths = float(np.linalg.norm(vectors[0]) * np.linalg.norm(vectors[1]))
+    return bool(lengths) and float(vectors[0] @ vectors[1]) >= among.near * lengths
 
 
 def has_content(text: str) -> bool:

@@ -80,14 +80,14 @@ def behind(case: Case, k: int, *, is_below: bool = False) -> Iterator[Diagnosis]
     if case.rank <= JUST_BEHIND * k:
         # The store's own search may not give what stands there exactly.
         given = case.rank if case.answer is None or case.answer.failed else case.answer.wide
-        most = next(times * k for times in range(2, JUST_BEHIND + 1) if case.rank <= times * k)
-        yield Diagnosis(
-            "cut-off",
-            f"It is just behind the first {k}{_above_it(case)}.",
-            f"Ask for {most}, and rank them again.",
-            "k",
-            Trial(mends.results(most), case.rank, given, most, is_below),
-        )
+        for most in (times * k for times in range(2, JUST_BEHIND + 1) if case.rank <= times * k):
+            yield Diagnosis(
+                "cut-off",
+                f"It is just behind the first {k}{_above_it(case)}.",
+                f"Ask for {most}, and rank them again.",
+                "k",
+                Trial(mends.results(most), case.rank, given, most, is_below),
+            )
     words = case.words is not None and case.words <= k
     if words:
         yield Diagnosis(

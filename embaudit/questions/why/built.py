@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,14 +17,17 @@ from embaudit.questions.vectors.profile import Profile
 from embaudit.questions.vectors.reasons import of_other
 from embaudit.questions.vectors.roles import other_roles
 from embaudit.questions.vectors.sample import SomeRows, joined
+from embaudit.questions.vectors.unit import unit_float32
 from embaudit.questions.why.gathered import ExpectedRow
-from embaudit.stores.store import Store
+from embaudit.stores.store import Rounded, Store
 from embaudit.stores.template import Template
 
 # Rows by which it is told how the store keeps vectors: so many, and if most are not the function's, so many more.
 FEW, SAMPLED = 20, 64
 # Rows before and behind one, whose texts may have got its place.
 SHIFTED = 2
+# Lengths of vectors of unit length are so near to 1.
+UNIT = 1e-3
 
 
 @dataclass(frozen=True)
@@ -151,3 +154,15 @@ def _whose(
     ).vectors
     near = found.form.distance(ours, stored) <= found.tolerance
     return {row.number: other for (row, other), one in zip(pairs, near, strict=True) if one}
+
+
+def kept_form(vectors: np.ndarray, rounded: Rounded | None) -> Callable[[np.ndarray], np.ndarray]:
+    """What a store of (N, D) vectors keeps of others: of unit length if its own are so, and as it rounds them."""
+    lengths = np.linalg.norm(np.asarray(vectors, np.float64), axis=1)
+    is_unit = bool(len(lengths)) and abs(float(np.median(lengths)) - 1) < UNIT
+
+    def as_kept(own: np.ndarray) -> np.ndarray:
+        given = np.asarray(unit_float32(own) if is_unit else own, np.float32)
+        return given if rounded is None else np.asarray(rounded(given), np.float32)
+
+    return as_kept

@@ -15,12 +15,12 @@ from embaudit.questions.search.exact import scores_of, slack_of
 from embaudit.questions.vectors.encode import encode_rows, role_of_rows
 from embaudit.questions.why import mends
 from embaudit.questions.why.case import Case, InAField
-from embaudit.questions.why.gathered import WordWeights, words_in_name
 from embaudit.questions.why.mends import Mend
 from embaudit.questions.why.pieces import TextPiece, pieces_of, read_of
 from embaudit.questions.why.ranked import ranked
 from embaudit.questions.why.readings import OtherQuery, encoded, other_queries
 from embaudit.questions.why.verdict import ShownResults
+from embaudit.questions.why.words import WordWeights, in_a_field
 from embaudit.remedies.screening.count import counts_of
 from embaudit.stores.store import Metric, Store
 
@@ -56,8 +56,8 @@ def without_severe(
     return WithoutTokens(shown, Encoder(reading).encode_ids([whole])[0])
 
 
-# Of what was asked for, by weight of its words: so much in a field, or in a piece, is no chance.
-IN_FIELD, ANSWERS = 0.4, 0.4
+# Of what was asked for, by weight of its words: so much in a piece is no chance.
+ANSWERS = 0.4
 # A piece without these words answers if its cosine is so much above that of the k-th result.
 NEARER = 0.05
 # Or if so many pieces of any other text would come so near at most so often: of m pieces among N rows, the nearest is
@@ -154,10 +154,13 @@ def with_other_ways(
     metric: Metric,
     means: OtherMeans,
     progress: Callable[[str, int, int | None], None],
-) -> list[Case]:
+) -> tuple[list[Case], int]:
     """The cases with what would find those that are lost: all texts are encoded at once, and ranked in one more pass.
 
     Who is exactly among the first k, and is the function's, needs none: its vector is not why it is lost.
+
+    Returns:
+        The cases, and how many texts were encoded for them.
     """
     found = list(cases)
     k = means.cut_off.k
@@ -167,7 +170,7 @@ def with_other_ways(
         if case.is_lost(k) and (case.rank is None or case.rank > k or case.is_own is False)
     ]
     if not plans:
-        return found
+        return found, 0
     D = queries.shape[1]
     texts = list(dict.fromkeys(text for one in plans for text in one.texts))
     own = encode_rows(function, texts, lambda some: progress("pieces and rows encoded again", some, len(texts)))
@@ -192,7 +195,7 @@ def with_other_ways(
     )
     for one, (attempts, rows_ranked) in zip(plans, outcomes, strict=True):
         found[one.place] = _told(found[one.place], function, one, attempts, metric, rows_ranked, means)
-    return found
+    return found, len(texts) + len(others)
 
 
 def ranked_in_place(
@@ -225,7 +228,7 @@ def has_vector(vector: np.ndarray) -> bool:
 def _planned(place: int, case: Case, function: EmbeddingFunction, means: OtherMeans) -> OtherWays:
     assert case.row is not None
     text = case.row.text or ""
-    field = means.words and _in_a_field(case, means.words, means.fields.get(case.row.number, {}))
+    field = means.words and in_a_field(case, means.words, means.fields.get(case.row.number, {}))
     again = "" if case.is_own else means.embedded.get(case.row.number, "")
     asked = [] if case.rank is None else other_queries(function, case.query, means.vocabulary)
     return OtherWays(place, text, pieces_of(function, text), field or None, again, asked)
@@ -244,18 +247,6 @@ def add_without_sticky(
         vector = stored if of_text is None else means.as_kept(of_text.vector[None, : len(query)])[0]
         asked = query if of_query is None else of_query.vector[: len(query)]
         one.add(asked, {mends.WITHOUT_STICKY: vector}, stored)
-
-
-def _in_a_field(case: Case, words: WordWeights, fields: Mapping[str, str]) -> InAField | None:
-    """The field that has most of what was asked for and the text has not; None if that is little."""
-    in_text = set(words_of(case.row.text or "")) if case.row is not None else set()
-    best, found = max(IN_FIELD, words.share(case.query, in_text)), None
-    for name, value in fields.items():
-        own = words_in_name(value) - in_text
-        if (share := words.share(case.query, own)) > best:
-            named = [one for one in dict.fromkeys(words_of(case.query)) if one in own and words.weight(one)]
-            best, found = share, InAField(name, value, tuple(named))
-    return found
 
 
 def _told(

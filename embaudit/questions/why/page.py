@@ -25,6 +25,8 @@ LONGEST, ABOVE, WALKED = 70, 10, 20
 def why_page(report: WhyReport) -> Page:
     """The verdict, then the walk."""
     identity = [("by", report.function), ("took", f"{report.seconds:.0f} s")]
+    if encodes := report.walked.encodes:
+        identity.append(("tried", f"{encodes:,} {'text' if encodes == 1 else 'texts'} encoded for it"))
     cases = report.cases
     if len(cases) == 1:
         identity.insert(0, ("query", cut(cases[0][0].query, LONGEST)))
@@ -36,9 +38,8 @@ def _sections(report: WhyReport) -> Iterator[Section]:
     if len(cases) == 1:
         case, lost = cases[0]
         yield Section("The walk", [_walk(report, case, lost)])
-        for up in report.came_up.values():
-            if up.left_out:
-                yield Section("Words left out", [_left_out(up)])
+        if (up := report.came_up.get(0)) is not None and up.left_out:
+            yield Section("Words left out", [_left_out(up)])
         if case.above:
             yield Section("Above it", [_above(case)])
         return

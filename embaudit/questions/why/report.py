@@ -11,26 +11,23 @@ from typing import Any, ClassVar, get_args
 from embaudit.corpora.golden import GoldenQuery
 from embaudit.declared.document import Page
 from embaudit.declared.finding import Finding, Level
-from embaudit.declared.rule import Rule
 from embaudit.embedders.function import EmbeddingFunction
 from embaudit.questions.answer import AnswerFigure, Up
-from embaudit.questions.report import HOW_IT_IS_ASKED, HOW_IT_IS_READ, Report
-from embaudit.questions.vectors.embedded import WHAT_WAS_EMBEDDED, say_so
-from embaudit.questions.vectors.roles import PLURAL
-from embaudit.questions.vectors.text_copies import copy_findings, text_copies
+from embaudit.questions.report import HOW_IT_IS_ASKED, Report
 from embaudit.questions.why.absent import OtherPlaces, in_fields
 from embaudit.questions.why.another import ranks_by
-from embaudit.questions.why.case import OTHER_QUERIES, ByAnother, Case, StoreAnswer
+from embaudit.questions.why.as_json import case_as_json
+from embaudit.questions.why.case import OTHER_QUERIES, ByAnother, Case
+from embaudit.questions.why.findings import findings_of
 from embaudit.questions.why.lost import MOSTLY, where_lost
 from embaudit.questions.why.mends import MendOfMany, cheapest_first, told_of_many
 from embaudit.questions.why.page import why_page
-from embaudit.questions.why.unexpected import LEFT_OUT, CameUp, came_up, not_shown, why_it_came_up
+from embaudit.questions.why.unexpected import CameUp, came_up, not_shown, why_it_came_up
 from embaudit.questions.why.verdict import Diagnosis, ShownResults, heading, heading_of
 from embaudit.questions.why.walk import Progress, SearchTraces, walk
 from embaudit.statistics.intervals import exact_share
 from embaudit.stores.search import Settings
 from embaudit.stores.store import Store
-from embaudit.stores.template import in_words
 from embaudit.words.errors import CorpusError
 
 K = 10
@@ -39,21 +36,6 @@ UP = get_args(Up)
 # Who searches such a folder takes the relevance of its own for scores.
 LANGCHAIN = "LangChain's FAISS"
 FIRST_TEN = ShownResults(K)
-
-SEARCH = Rule(
-    "search", reason="`not measured`: the store's own search failed; ranks are exact, and everything else is kept"
-)
-ANOTHER_INDEX = Rule(
-    "another_index", look_if="none of several expected rows is in the store", reason="they may belong to another one"
-)
-FOREIGN_INDEX = Rule(
-    "foreign_index",
-    "share of rows drawn at random whose vectors are the function's",
-    look=0.5,
-    worse="lower",
-    look_if="below {look}",
-    reason="most of the index was built otherwise",
-)
 
 
 @dataclass(frozen=True)
@@ -173,13 +155,13 @@ class WhyReport(Report):
             "verdict": self.verdict,
             "line": self.line,
             "lost": dict(self.counts),
+            "encodes_of_mends": self.walked.encodes,
             "mends": [
                 {"mend": one.mend.name, "cost": one.mend.cost.shown, "finds": one.found, "more": one.more}
                 for one in self.mends
             ],
             "cases": [
-                _as_json(case, lost) | _came_up(self.came_up.get(place))
-                for place, (case, lost) in enumerate(self.cases)
+                case_as_json(case, lost, self.came_up.get(place)) for place, (case, lost) in enumerate(self.cases)
             ],
             "findings": [vars(finding) for finding in self.by_level()],
             "seconds": round(self.seconds, 1),
@@ -250,7 +232,8 @@ def look_into(
         lambda case: OTHER_QUERIES in case.vector or (own < MOSTLY and case.is_own is False and not case.of_other),
     )
     cases = tuple(replace(case, also=by_also.get(one), anew=anew.get(one)) for one, case in enumerate(cases))
-    walked = replace(walked, cases=cases)
+    encodes = walked.encodes + sum(max((one.compared for one in by.values()), default=0) for by in (by_also, anew))
+    walked = replace(walked, cases=cases, encodes=encodes)
     lost = [where_lost(case, shown, walked.metric, walked.declared, own) for case in cases]
     ups: dict[int, CameUp] = {}
     for place, case in enumerate(cases) if is_unexpected else ():
@@ -258,8 +241,8 @@ def look_into(
             ups[place] = came_up(walked, filtered or store, function, place)
             lost[place] = why_it_came_up(ups[place], shown.k)
         elif lost[place].lost not in ("absent", "not told"):
-            lost[place] = not_shown(case, shown.k)
-    findings = _findings(store, walked, failed)
+            lost[place] = not_shown(case, shown.k, is_below=lost[place].cause == "score")
+    findings = findings_of(store, walked, failed)
     if search is not None and any(one.lost == "search" for one in lost):
         findings += [HOW_IT_IS_ASKED.finding("ok", note) for note in search.notes]
     return WhyReport(
@@ -278,119 +261,3 @@ def _looked_elsewhere(walked: SearchTraces, store: Store, places: OtherPlaces | 
         for case in walked.cases
     ]
     return replace(walked, cases=tuple(cases))
-
-
-def _findings(store: Store, walked: SearchTraces, failed: str) -> list[Finding]:
-    """What is known of the store, whichever case it is."""
-    found = []
-    if failed:
-        found.append(SEARCH.finding("not measured", f"The store's own search: {failed}.", "Ranks are exact."))
-    is_unknown = all(case.row is None and not case.near_ids and case.in_another is None for case in walked.cases)
-    if len(walked.cases) > 1 and is_unknown and not any(walked.gathered.rows.values()):
-        found.append(
-            ANOTHER_INDEX.finding(
-                "look",
-                f"None of the {len(walked.cases):,} expected rows is in the store: are they of another index?",
-                advice="Name the column of their ids: --id COLUMN; or the store that they belong to.",
-            )
-        )
-    answers = [case.answer for case in walked.cases if case.answer is not None and case.answer.failed]
-    if answers:
-        found.append(
-            SEARCH.finding(
-                "not measured",
-                f"The store's own search failed for {len(answers):,} of {len(walked.cases):,} queries: "
-                f"{answers[0].failed}.",
-                "Everything else is kept.",
-            )
-        )
-    built = walked.built
-    if built is not None and built.template is not None:
-        found.append(
-            WHAT_WAS_EMBEDDED.finding(
-                "look",
-                f"The store embeds {in_words(built.template)}, and not the text column alone.",
-                advice=say_so(built.template),
-            )
-        )
-    if built is not None and built.form is not None and built.own < FOREIGN_INDEX.look:
-        found.append(
-            FOREIGN_INDEX.finding(
-                "look",
-                f"Of rows drawn at random, {built.own:.0%} are the function's: most of this index was built otherwise"
-                + (f", by asking it for {PLURAL[built.as_role]}." if built.as_role else "."),
-                advice="Encode the rows again, as documents."
-                if built.as_role
-                else "embaudit vectors STORE FUNCTION says how.",
-                value=built.own,
-            )
-        )
-    found += copy_findings(text_copies(walked.gathered.profile))
-    found += [HOW_IT_IS_READ.finding("look", note) for note in store.notes]
-    return found
-
-
-def _as_json(case: Case, lost: Diagnosis) -> dict[str, Any]:
-    row, read, piece = case.row, case.read, case.piece
-    return {
-        "query": case.query,
-        "expected": case.expected,
-        "lost": lost.lost,
-        "in_another": None if case.in_another is None else vars(case.in_another),
-        "cause": lost.cause,
-        "sentence": lost.sentence,
-        "mend": lost.mend,
-        "is_confirmed": lost.is_confirmed,
-        "trial": None if lost.trial is None else lost.trial.as_json(),
-        "trials": [one.as_json() for one in lost.trials],
-        "id": None if row is None else row.id,
-        "row": None if row is None else row.number + 1,
-        "vector": case.vector,
-        "is_the_functions": case.is_own,
-        "apart": case.apart,
-        "is_of": case.of_other,
-        "tokens": None if read is None else read.tokens,
-        "limit": None if read is None else read.limit,
-        "exact_rank": case.rank,
-        "score": case.score,
-        "cosine": case.cosine,
-        "rank_by_declared_metric": case.declared_rank,
-        "above": [{name: value for name, value in vars(one).items() if name != "number"} for one in case.above[:K]],
-        "piece": None if piece is None else {"rank": case.piece_rank, **vars(piece)},
-        "field": None if case.field is None else vars(case.field),
-        "query_tokens": None if case.query_read is None else case.query_read.tokens,
-        "other_queries": [{"asked": said, "rank": rank} for said, rank in case.readings],
-        "sticky_tokens": list(case.sticky),
-        "rank_without_sticky_tokens": case.sticky_rank,
-        "bm25_rank": case.words,
-        "hybrid_rank": case.hybrid,
-        "rank_encoded_again": case.again,
-        "another_function": None if case.also is None else vars(case.also),
-        "store": None if case.answer is None else _answer(case.answer),
-    }
-
-
-def _came_up(up: CameUp | None) -> dict[str, Any]:
-    if up is None:
-        return {}
-    left_out = [{"of": one.side, "words": one.words, "rank": one.attempt.rank} for one in up.left_out[:LEFT_OUT]]
-    return {
-        "in_results": up.case.in_results,
-        "kind": up.kind,
-        "words": up.words,
-        "usual_words": up.usual,
-        "share_of_query": up.share,
-        "left_out": left_out,
-        "rank_without_query_in_text": up.without_all,
-        "rank_with_next_text": up.joined,
-        "rank_nearer_than_usual": up.usually,
-        "rank_encoded_again": up.again,
-        "sticky_tokens": list(up.sticky),
-        "rank_without_sticky_tokens": up.sticky_rank,
-    }
-
-
-def _answer(answer: StoreAnswer) -> dict[str, Any]:
-    finds = [{"settings": said, "rank": rank} for said, rank in answer.finds]
-    typed = None if answer.typed is None else vars(answer.typed)
-    return {**vars(answer), "finds": finds, "typed": typed}

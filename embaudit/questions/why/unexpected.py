@@ -103,8 +103,8 @@ def came_up(walked: SearchTraces, store: Store, function: EmbeddingFunction, pla
     assert means is not None
     query, stored = queries[place], np.asarray(case.row.vector, np.float32)
     # What is changed in a text says nothing of a vector that is not of it.
-    text = (case.row.text or "") if case.is_own is not False else ""
-    again = means.embedded.get(case.row.number, "") if case.is_own is False else ""
+    embedded = means.embedded.get(case.row.number, "")
+    text, again = ("", embedded) if case.is_own is False else (embedded, "")
     usual = usual_words(walked.gathered.texts or ())
     row = RowAbove(case.row.id or "", case.row.text, case.score or 0.0, case.in_results)
     others = min(OTHERS, len(walked.gathered.profile.sample))
@@ -287,8 +287,10 @@ def _causes(one: CameUp, k: int) -> Iterator[Diagnosis]:
     )
 
 
-def not_shown(case: Case, k: int) -> Diagnosis:
-    """Of a row that does not come up."""
+def not_shown(case: Case, k: int, *, is_below: bool = False) -> Diagnosis:
+    """Of a row that does not come up; whether for its score is below the cut-off."""
+    if is_below:
+        return Diagnosis("not shown", "Its score is below the cut-off.")
     if case.passes is False:
         return Diagnosis("not shown", "The filter leaves it out.")
     if case.vector:

@@ -12,24 +12,22 @@ from embaudit.embedders.function import EmbeddingFunction
 from embaudit.measures.quality.baselines import Bm25, words_of
 from embaudit.questions.search.metric import DECLARED
 from embaudit.questions.vectors.roles import as_rows_were_built
-from embaudit.questions.vectors.unit import unit_float32
 from embaudit.questions.why.above import AboveAmong, RowAbove, kinds_of, near_among, usual_words
 from embaudit.questions.why.absent import NEAR_IDS, near_ids
 from embaudit.questions.why.asked import WIDE, answers, as_rows_have_it
-from embaudit.questions.why.built import IndexOrigin, how_built
+from embaudit.questions.why.built import IndexOrigin, how_built, kept_form
 from embaudit.questions.why.case import OTHER_QUERIES, Case, StoreAnswer
-from embaudit.questions.why.gathered import ExpectedRow, StoreScan, WordWeights, gather
+from embaudit.questions.why.gathered import ExpectedRow, StoreScan, fields_of, gather
 from embaudit.questions.why.other_ways import OtherMeans, has_vector, with_other_ways
 from embaudit.questions.why.ranked import FIRST, RankedQueries, observed, ranked
 from embaudit.questions.why.readings import OtherQuery, encoded
 from embaudit.questions.why.verdict import ShownResults
+from embaudit.questions.why.words import WordWeights, with_words
 from embaudit.stores.search import Settings, StoreSearch
-from embaudit.stores.store import Metric, Rounded, Store
+from embaudit.stores.store import Metric, Store
 
 # Stored rows whose neighbours say which rows stand in everybody's results.
 OTHERS = 200
-# Lengths of vectors of unit length are so near to 1.
-UNIT = 1e-3
 Progress = Callable[[str, int, int | None], None]
 
 
@@ -43,6 +41,7 @@ class SearchTraces:
         declared: by the function.
         queries: (Q, D) of the cases; None if they have more numbers than the rows.
         means: by which rows were sought.
+        encodes: texts that were encoded for what was tried.
     """
 
     cases: tuple[Case, ...]
@@ -53,6 +52,7 @@ class SearchTraces:
     rows: int = 0
     queries: np.ndarray | None = None
     means: OtherMeans | None = None
+    encodes: int = 0
 
 
 def walk(
@@ -121,7 +121,7 @@ def walk(
         words = Bm25(gathered.texts, [case.query for case in cases])
         weights = WordWeights(len(gathered.texts), words.having)
         nearest = found.exact.nearest[walked.metric].rows
-        cases = [_with_words(case, words, gathered, nearest[place]) for place, case in enumerate(cases)]
+        cases = [with_words(case, words, gathered, nearest[place]) for place, case in enumerate(cases)]
         if any(word not in words.known for case in cases for word in words_of(case.query)):
             vocabulary = set().union(*map(words_of, gathered.texts))
     vectors: dict[int, np.ndarray] = {}
@@ -132,44 +132,18 @@ def walk(
         vocabulary,
         severe,
         weights,
-        _fields_of(store, lost),
+        fields_of(store, {case.row.number for case in lost if case.row is not None}),
         {} if built is None else built.texts,
-        _kept_form(sample.vectors, store.rounded),
+        kept_form(sample.vectors, store.rounded),
     )
     above = {one.number for case in lost for one in case.above}
     watched = observed(searched, above, vectors)
-    cases = with_other_ways(watched, function, cases, queries, walked.metric, means, progress)
+    cases, encodes = with_other_ways(watched, function, cases, queries, walked.metric, means, progress)
     near = near_among(np.asarray(sample.vectors[:OTHERS], np.float64))
     usual = usual_words(gathered.texts or ())
     among = AboveAmong(min(OTHERS, len(sample)), found.exact.rows, usual, vectors, near)
     cases = [replace(case, above=kinds_of(case.above, among)) for case in cases]
-    return replace(walked, cases=tuple(cases), rows=found.exact.rows, queries=queries, means=means)
-
-
-def _kept_form(vectors: np.ndarray, rounded: Rounded | None) -> Callable[[np.ndarray], np.ndarray]:
-    """What a store of (N, D) vectors keeps of others: of unit length if its own are so, and as it rounds them."""
-    lengths = np.linalg.norm(np.asarray(vectors, np.float64), axis=1)
-    is_unit = bool(len(lengths)) and abs(float(np.median(lengths)) - 1) < UNIT
-
-    def as_kept(own: np.ndarray) -> np.ndarray:
-        given = np.asarray(unit_float32(own) if is_unit else own, np.float32)
-        return given if rounded is None else np.asarray(rounded(given), np.float32)
-
-    return as_kept
-
-
-def _fields_of(store: Store, cases: Sequence[Case]) -> dict[int, dict[str, str]]:
-    """What else the rows of these cases hold, by row number: by field, as text."""
-    numbers = {case.row.number for case in cases if case.row is not None}
-    if not numbers or not store.fields:
-        return {}
-    found: dict[int, dict[str, str]] = {}
-    for batch in store.batches(store.fields):
-        for number in numbers:
-            if batch.start <= number < batch.start + batch.rows:
-                values = {name: some[number - batch.start] for name, some in batch.fields.items()}
-                found[number] = {name: str(one) for name, one in values.items() if one is not None}
-    return found
+    return replace(walked, cases=tuple(cases), rows=found.exact.rows, queries=queries, means=means, encodes=encodes)
 
 
 def _copy(answer: StoreAnswer, row: ExpectedRow, gathered: StoreScan) -> tuple[str, int] | None:
@@ -326,33 +300,3 @@ def _in_results(walked: SearchTraces, found: RankedQueries) -> tuple[Mapping[int
         for number in rows:
             counts[number] = counts.get(number, 0) + 1
     return counts, others
-
-
-def _with_words(case: Case, index: Bm25, gathered: StoreScan, nearest: np.ndarray) -> Case:
-    """The case with its row's rank by BM25, and by that and vectors together, among the rows that the filter keeps.
-
-    Args:
-        nearest: (K,) rows by their vectors, nearest first, numbered among those that the filter keeps; −1 for none.
-    """
-    if case.row is None:
-        return case
-    scores = index.scores(case.query)
-    number, own = case.row.number, scores[case.row.number]
-    numbers = np.arange(len(scores)) if gathered.passing is None else gathered.passing
-    kept = scores[numbers]
-    case = replace(case, words=int((kept > own).sum()) + 1 if own > 0 else None)
-    if case.words is None or case.passes is False:
-        return case
-    by_words = [int(numbers[place]) for place in np.argsort(-kept, kind="stable")[:WIDE] if kept[place] > 0]
-    fused = fused_scores([numbers[nearest[nearest >= 0][:WIDE]].tolist(), by_words])
-    mine = fused.get(number)
-    return replace(case, hybrid=None if mine is None else 1 + sum(one > mine for one in fused.values()))
-
-
-def fused_scores(lists: Sequence[Sequence[int]]) -> dict[int, float]:
-    """Reciprocal rank fusion of lists of rows, nearest first: Σ 1/(60 + rank) (Cormack, Clarke and Büttcher 2009)."""
-    found: dict[int, float] = {}
-    for rows in lists:
-        for rank, row in enumerate(rows, 1):
-            found[row] = found.get(row, 0.0) + 1 / (60 + rank)
-    return found
