@@ -18,7 +18,7 @@ from planted_held_out import PLANTS as HELD_OUT
 
 import embaudit
 from embaudit.questions.why.case import Case
-from embaudit.questions.why.mends import Cost, Mend, MendOfMany, Trial, cheapest_first, told_of_many
+from embaudit.questions.why.mends import Mend, MendCost, MendOfMany, TriedMend, cheapest_first, told_of_many
 from embaudit.questions.why.report import WhyReport
 from embaudit.questions.why.words import fused_scores
 from tests.some_rows import mostly_slow
@@ -158,7 +158,10 @@ def test_a_golden_file_is_mended_cheapest_first(kept: Kept, told: Any, tmp_path:
     assert "What would find them" in [section.title for section in report.page().sections]
 
 
-MENDS = [Mend(f"mend {place}", cost, "") for place, cost in enumerate([Cost.QUERY, Cost.QUERY, Cost.ROWS, Cost.ALL])]
+MENDS = [
+    Mend(f"mend {place}", cost, "")
+    for place, cost in enumerate([MendCost.QUERY, MendCost.QUERY, MendCost.ROWS, MendCost.ALL])
+]
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -166,7 +169,8 @@ def test_mends_of_many_are_the_cheapest_that_find_any(seed: int) -> None:
     """By counts alone: nothing dearer is named for what something cheaper finds, and each finds what it is said to."""
     random = np.random.default_rng(seed)
     lost = [
-        [Trial(mend, 50, int(random.integers(1, 20)), 10) for mend in MENDS if random.random() < 0.5] for _ in range(12)
+        [TriedMend(mend, 50, int(random.integers(1, 20)), 10) for mend in MENDS if random.random() < 0.5]
+        for _ in range(12)
     ]
     found = list(cheapest_first(lost))
     sets = {
@@ -205,22 +209,22 @@ def test_ranks_are_fused_as_the_formula_says(seed: int) -> None:
         assert fused.get(row, 0.0) == pytest.approx(wanted)
 
 
-STATES: Sequence[tuple[Trial, bool | None, str]] = [
-    (Trial(MENDS[0], 46, 1, 10), True, "Confirmed: mend 0, it is 1st, and not 46th."),
-    (Trial(MENDS[0], None, 10, 10), True, "Confirmed: mend 0, it is 10th."),
-    (Trial(MENDS[0], 46, 11, 10), False, "Not confirmed: mend 0, it is 11th."),
-    (Trial(MENDS[0], 46, None, 10), False, "Not confirmed: mend 0, it is not ranked."),
-    (Trial(MENDS[0], 46, 2, 10, is_below=True), False, "Not confirmed: mend 0, it is 2nd, and its score below the"),
-    (Trial(MENDS[0], 46, None, 10, why_not="there is no text"), None, "Not tried: there is no text."),
+STATES: Sequence[tuple[TriedMend, bool | None, str]] = [
+    (TriedMend(MENDS[0], 46, 1, 10), True, "Confirmed: mend 0, it is 1st, and not 46th."),
+    (TriedMend(MENDS[0], None, 10, 10), True, "Confirmed: mend 0, it is 10th."),
+    (TriedMend(MENDS[0], 46, 11, 10), False, "Not confirmed: mend 0, it is 11th."),
+    (TriedMend(MENDS[0], 46, None, 10), False, "Not confirmed: mend 0, it is not ranked."),
+    (TriedMend(MENDS[0], 46, 2, 10, is_below=True), False, "Not confirmed: mend 0, it is 2nd, and its score below the"),
+    (TriedMend(MENDS[0], 46, None, 10, why_not="there is no text"), None, "Not tried: there is no text."),
 ]
 
 
 @pytest.mark.parametrize(("trial", "is_confirmed", "said"), STATES)
-def test_a_trial_says_what_came_of_it(trial: Trial, is_confirmed: bool | None, said: str) -> None:
+def test_a_trial_says_what_came_of_it(trial: TriedMend, is_confirmed: bool | None, said: str) -> None:
     assert trial.is_confirmed is is_confirmed
     assert trial.told.startswith(said)
 
 
 def test_costs_have_an_order_and_names() -> None:
-    assert len({one.shown for one in Cost}) == len(Cost)
-    assert all(one < other for one, other in itertools.pairwise(Cost))
+    assert len({one.shown for one in MendCost}) == len(MendCost)
+    assert all(one < other for one, other in itertools.pairwise(MendCost))

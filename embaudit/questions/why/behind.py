@@ -18,12 +18,12 @@ from collections.abc import Callable, Iterator
 from embaudit.questions.why import mends
 from embaudit.questions.why.above import COPIES, ODD, counted_kinds
 from embaudit.questions.why.case import JUST_BEHIND, Case
-from embaudit.questions.why.mends import Cost, Mend, Trial, nth
+from embaudit.questions.why.mends import Mend, MendCost, TriedMend, nth
 from embaudit.questions.why.readings import AS_MENDED, ENDS
 from embaudit.questions.why.verdict import Diagnosis
 from embaudit.words.shown import cut, quoted
 
-Tried = Callable[[Mend, int | None], Trial]
+Tried = Callable[[Mend, int | None], TriedMend]
 
 
 def behind(case: Case, k: int, *, is_below: bool = False) -> Iterator[Diagnosis]:
@@ -33,8 +33,10 @@ def behind(case: Case, k: int, *, is_below: bool = False) -> Iterator[Diagnosis]
         is_below: whether its score is below the cut-off, as long as neither query nor vector changes.
     """
 
-    def trial(mend: Mend, after: int | None) -> Trial:
-        return Trial(mend, case.rank, after, k, is_below if mend.cost == Cost.ROWS_OUT else mend.name in case.below)
+    def trial(mend: Mend, after: int | None) -> TriedMend:
+        return TriedMend(
+            mend, case.rank, after, k, is_below if mend.cost == MendCost.ROWS_OUT else mend.name in case.below
+        )
 
     distinct, even = case.rank_without(*COPIES), case.rank_without(*ODD)
     if distinct is not None and case.rank is not None and distinct <= k:
@@ -86,7 +88,7 @@ def behind(case: Case, k: int, *, is_below: bool = False) -> Iterator[Diagnosis]
                 f"It is just behind the first {k}{_above_it(case)}.",
                 f"Ask for {most}, and rank them again.",
                 "k",
-                Trial(mends.results(most), case.rank, given, most, is_below),
+                TriedMend(mends.results(most), case.rank, given, most, is_below),
             )
     words = case.words is not None and case.words <= k
     if words:
@@ -95,7 +97,7 @@ def behind(case: Case, k: int, *, is_below: bool = False) -> Iterator[Diagnosis]
             f"The function puts it {nth(case.rank)}, and BM25 has it at {case.words:,}.",
             "Search by words besides (hybrid), or tune the function on such pairs.",
             "words",
-            Trial(mends.BESIDE_WORDS, case.rank, case.hybrid, k),
+            TriedMend(mends.BESIDE_WORDS, case.rank, case.hybrid, k),
         )
     if case.also is not None and case.also.is_within(k):
         yield Diagnosis(
@@ -125,7 +127,7 @@ def _above_it(case: Case) -> str:
     return f"; of those above it {odd}" if odd else ", and nothing above it is odd"
 
 
-def _copies(case: Case, copies: int, trial: Trial) -> Diagnosis:
+def _copies(case: Case, copies: int, trial: TriedMend) -> Diagnosis:
     """Copies, to the letter or nearly, fill the first k."""
     is_near = any(one.kind == "near copy" for one in case.above)
     what, one = ("near copies", "A near copy") if is_near else ("copies", "A copy")
@@ -155,7 +157,7 @@ ODD_ROWS = {
 }
 
 
-def _odd(case: Case, trial: Trial) -> Diagnosis:
+def _odd(case: Case, trial: TriedMend) -> Diagnosis:
     """Rows of an odd kind fill the first k; most are of the kind that is named."""
     odd = [one for one in case.above if one.kind in ODD_ROWS]
     counts = {kind: sum(one.kind == kind for one in odd) for kind in ODD_ROWS}

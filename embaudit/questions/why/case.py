@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from embaudit.questions.why.above import Kind, RowAbove
 from embaudit.questions.why.absent import FoundElsewhere
 from embaudit.questions.why.gathered import ExpectedRow
-from embaudit.questions.why.mends import Mend, Trial
+from embaudit.questions.why.mends import Mend, TriedMend
 from embaudit.questions.why.pieces import ReadOfText, TextPiece
 
 # Behind the numbers of every row's vector, where queries have fewer.
@@ -109,9 +109,9 @@ class ByAnother:
         """Whether it is among the first k for certain."""
         return (self.rank if self.high is None else self.high) <= k
 
-    def trial(self, mend: Mend, before: int | None, k: int) -> Trial:
+    def trial(self, mend: Mend, before: int | None, k: int) -> TriedMend:
         """Of all rows, encoded by it: at worst."""
-        return Trial(mend, before, self.rank if self.high is None else self.high, k)
+        return TriedMend(mend, before, self.rank if self.high is None else self.high, k)
 
     def __str__(self) -> str:
         if self.low is None or self.high is None:

@@ -24,7 +24,7 @@ from embaudit.questions.search.metric import NAMES
 from embaudit.questions.why import mends
 from embaudit.questions.why.behind import behind
 from embaudit.questions.why.case import OTHER_QUERIES, Case
-from embaudit.questions.why.mends import Trial, nth
+from embaudit.questions.why.mends import TriedMend, nth
 from embaudit.questions.why.verdict import Diagnosis, ShownResults
 from embaudit.stores.store import Metric
 from embaudit.words.sentences import first_of
@@ -61,7 +61,7 @@ def _causes(case: Case, cut_off: ShownResults, metric: Metric, declared: Metric,
             "filter",
             "The row is there, and the filter leaves it out.",
             "Give the row that value, or ask without.",
-            trial=Trial(mends.WITH_ITS_VALUE, None, case.rank, k, is_below, why_not),
+            trial=TriedMend(mends.WITH_ITS_VALUE, None, case.rank, k, is_below, why_not),
         )
     elif not case.is_lost(k):
         yield _found(case, cut_off, metric)
@@ -81,7 +81,7 @@ def _causes(case: Case, cut_off: ShownResults, metric: Metric, declared: Metric,
             f"The store ranks by {NAMES[metric]}, the function is made for {named}.",
             f"Give the index {named}, or put in vectors of unit length.",
             "metric",
-            Trial(mends.by_metric(named), case.rank, case.declared_rank, k, is_below),
+            TriedMend(mends.by_metric(named), case.rank, case.declared_rank, k, is_below),
         )
     if case.rank is None or case.rank > k:
         yield from behind(case, k, is_below=is_below)
@@ -113,7 +113,7 @@ def _found(case: Case, cut_off: ShownResults, metric: Metric) -> Diagnosis:
         f"It is {nth(given)}, and {what} is below the cut-off of {cut_off.least:g}.",
         f"Lower the cut-off to {own - 0.005:.2f}; embaudit switch says what else that lets in.",
         "score",
-        Trial(mends.LOWER_CUT_OFF, given, given, cut_off.k),
+        TriedMend(mends.LOWER_CUT_OFF, given, given, cut_off.k),
     )
 
 
@@ -153,16 +153,16 @@ def _absent(case: Case) -> Diagnosis:
     )
 
 
-def _again(case: Case, k: int) -> Trial:
+def _again(case: Case, k: int) -> TriedMend:
     why_not = "" if case.again is not None else "the function gives no vector for its text"
     if case.row is not None and not case.row.text:
         why_not = "the store does not have its text"
-    return Trial(mends.AGAIN, case.rank, case.again, k, mends.AGAIN.name in case.below, why_not)
+    return TriedMend(mends.AGAIN, case.rank, case.again, k, mends.AGAIN.name in case.below, why_not)
 
 
-def _all_again(case: Case, k: int) -> Trial:
+def _all_again(case: Case, k: int) -> TriedMend:
     if case.anew is None:
-        return Trial(mends.ALL_AGAIN, case.rank, None, k, why_not="the store does not have the texts of its rows")
+        return TriedMend(mends.ALL_AGAIN, case.rank, None, k, why_not="the store does not have the texts of its rows")
     return case.anew.trial(mends.ALL_AGAIN, case.rank, k)
 
 
@@ -211,7 +211,7 @@ def _search(case: Case, k: int, *, is_below: bool) -> Iterator[Diagnosis]:
             f"{typed.called(typed.has)}, which the store tells apart.",
             f"Ask for {typed.called(typed.has)}, or give {typed.name} one type in all rows.",
             "type",
-            Trial(mends.IN_ITS_TYPE, None, typed.rank, k, is_below),
+            TriedMend(mends.IN_ITS_TYPE, None, typed.rank, k, is_below),
         )
     settings = f" ({answer.index}, {answer.settings})" if answer is not None and answer.settings else ""
     anew = Diagnosis(
@@ -219,9 +219,9 @@ def _search(case: Case, k: int, *, is_below: bool) -> Iterator[Diagnosis]:
         f"Exactly it is {nth(case.rank or 0)}, and the store's search does not give it{settings}.",
         "Build the index anew; embaudit search says how many rows are so.",
         "approximate",
-        Trial(mends.EXACT, None, case.rank, k, is_below),
+        TriedMend(mends.EXACT, None, case.rank, k, is_below),
     )
     for said, rank in () if answer is None else answer.finds:
-        trial = Trial(mends.setting(said), None, rank, k, is_below)
+        trial = TriedMend(mends.setting(said), None, rank, k, is_below)
         yield replace(anew, mend=f"Set {said}; embaudit search says what that costs.", trial=trial)
     yield anew

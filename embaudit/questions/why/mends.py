@@ -20,7 +20,7 @@ def nth(rank: int) -> str:
     return f"{rank:,}{ending}"
 
 
-class Cost(IntEnum):
+class MendCost(IntEnum):
     """What a mend costs, from cheap to dear."""
 
     QUERY = 0
@@ -52,56 +52,58 @@ class Mend:
     """
 
     name: str
-    cost: Cost
+    cost: MendCost
     done: str
 
 
-WITH_ITS_VALUE = Mend("with that value", Cost.QUERY, "the row is ranked among those that the filter keeps")
-IN_ITS_TYPE = Mend("with the filter in the row's type", Cost.QUERY, "the store is asked so")
-LOWER_CUT_OFF = Mend("with a lower cut-off", Cost.QUERY, "the results are cut at its score")
-MENDED_TYPOS = Mend("with its typos mended", Cost.QUERY, "the query is encoded so")
-WITHOUT_COPIES = Mend("without the copies", Cost.ROWS_OUT, "of each text above, one row is ranked")
-WITHOUT_ODD = Mend("without these rows", Cost.ROWS_OUT, "they are ranked below it")
-EXACT = Mend("in an index built anew", Cost.INDEX, "every row is looked at")
+WITH_ITS_VALUE = Mend("with that value", MendCost.QUERY, "the row is ranked among those that the filter keeps")
+IN_ITS_TYPE = Mend("with the filter in the row's type", MendCost.QUERY, "the store is asked so")
+LOWER_CUT_OFF = Mend("with a lower cut-off", MendCost.QUERY, "the results are cut at its score")
+MENDED_TYPOS = Mend("with its typos mended", MendCost.QUERY, "the query is encoded so")
+WITHOUT_COPIES = Mend("without the copies", MendCost.ROWS_OUT, "of each text above, one row is ranked")
+WITHOUT_ODD = Mend("without these rows", MendCost.ROWS_OUT, "they are ranked below it")
+EXACT = Mend("in an index built anew", MendCost.INDEX, "every row is looked at")
 BESIDE_WORDS = Mend(
-    "with a search by words besides", Cost.INDEX, "first hundreds by vectors and by BM25 are fused (reciprocal ranks)"
+    "with a search by words besides",
+    MendCost.INDEX,
+    "the first hundred by vectors and by BM25 are fused",
 )
-AGAIN = Mend("encoded again", Cost.ROWS, "its text's own vector takes the place of the stored one")
-WITHOUT_STICKY = Mend("without these tokens", Cost.ROWS, "query and text are encoded without them")
-IN_PIECES = Mend("with that piece in place of the text", Cost.TEXTS, "pieces of the text are encoded")
-ALL_AGAIN = Mend("with all rows encoded again", Cost.ALL, "up to 2,000 texts of the store are encoded")
+AGAIN = Mend("encoded again", MendCost.ROWS, "its text's own vector takes the place of the stored one")
+WITHOUT_STICKY = Mend("without these tokens", MendCost.ROWS, "query and text are encoded without them")
+IN_PIECES = Mend("with that piece in place of the text", MendCost.TEXTS, "pieces of the text are encoded")
+ALL_AGAIN = Mend("with all rows encoded again", MendCost.ALL, "up to 2,000 texts of the store are encoded")
 
 
 def setting(said: str) -> Mend:
-    return Mend(f"with {said}", Cost.QUERY, "the store is asked so")
+    return Mend(f"with {said}", MendCost.QUERY, "the store is asked so")
 
 
 def results(k: int) -> Mend:
-    return Mend(f"with {k:,} results", Cost.QUERY, "the store is asked for so many")
+    return Mend(f"with {k:,} results", MendCost.QUERY, "the store is asked for so many")
 
 
 def by_metric(name: str) -> Mend:
-    return Mend(f"by {name}", Cost.INDEX, "the same rows are ranked by it")
+    return Mend(f"by {name}", MendCost.INDEX, "the same rows are ranked by it")
 
 
 def asked(said: str) -> Mend:
     if said.startswith(AS_MENDED):
         return MENDED_TYPOS
-    return Mend(f"asked {said}", Cost.QUERY, "the query is encoded so")
+    return Mend(f"asked {said}", MendCost.QUERY, "the query is encoded so")
 
 
 def field(name: str, is_before: bool) -> Mend:
     return Mend(
-        f"with {name} before the text" if is_before else f"by {name} alone", Cost.TEXTS, "the row is encoded so"
+        f"with {name} before the text" if is_before else f"by {name} alone", MendCost.TEXTS, "the row is encoded so"
     )
 
 
 def function(name: str) -> Mend:
-    return Mend(f"with {name}", Cost.ALL, "up to 2,000 texts of the store are encoded by it")
+    return Mend(f"with {name}", MendCost.ALL, "up to 2,000 texts of the store are encoded by it")
 
 
 @dataclass(frozen=True)
-class Trial:
+class TriedMend:
     """A mend that was tried on a query.
 
     Attributes:
@@ -164,7 +166,7 @@ class MendOfMany:
     more: int
 
 
-def cheapest_first(lost: Sequence[Sequence[Trial]]) -> Iterator[MendOfMany]:
+def cheapest_first(lost: Sequence[Sequence[TriedMend]]) -> Iterator[MendOfMany]:
     """Mends that find lost queries, each once: of the cheapest kind that finds any, the one that finds the most first.
 
     Greedy, as for a set cover (Chvátal 1979), within one cost after the other.
@@ -180,7 +182,7 @@ def cheapest_first(lost: Sequence[Sequence[Trial]]) -> Iterator[MendOfMany]:
                 mends.setdefault(trial.mend.name, trial.mend)
                 finds.setdefault(trial.mend.name, set()).add(query)
     done: set[int] = set()
-    for cost in Cost:
+    for cost in MendCost:
         own = [name for name, mend in mends.items() if mend.cost == cost]
         while own:
             best = max(own, key=lambda name: len(finds[name] - done))

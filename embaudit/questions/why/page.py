@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from embaudit.declared.document import Column, Page, Section, Table, Value
 from embaudit.questions.why.above import counted_kinds
 from embaudit.questions.why.case import Case
-from embaudit.questions.why.mends import Trial
+from embaudit.questions.why.mends import TriedMend
 from embaudit.questions.why.unexpected import LEFT_OUT, CameUp
 from embaudit.questions.why.verdict import Diagnosis, heading_of
 from embaudit.statistics.intervals import exact_share
@@ -101,7 +101,7 @@ def _is_itself(up: CameUp) -> str:
     return "; ".join(filter(None, said))
 
 
-def _tried(trial: Trial) -> str:
+def _tried(trial: TriedMend) -> str:
     if trial.why_not:
         return f"{trial.mend.name}, not tried: {trial.why_not}"
     then = "not ranked" if trial.after is None else f"{trial.after:,}"

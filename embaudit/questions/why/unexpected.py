@@ -29,7 +29,7 @@ from embaudit.questions.why import mends
 from embaudit.questions.why.above import CHANCE, HUB, AboveAmong, Kind, RowAbove, kinds_of, usual_words
 from embaudit.questions.why.asked import WIDE
 from embaudit.questions.why.case import Case
-from embaudit.questions.why.mends import Cost, Mend, Trial, nth
+from embaudit.questions.why.mends import Mend, MendCost, TriedMend, nth
 from embaudit.questions.why.other_ways import Attempt, OtherWays, add_without_sticky, has_vector, ranked_in_place
 from embaudit.questions.why.ranked import FIRST, observed, ranked
 from embaudit.questions.why.readings import OtherQuery, encoded
@@ -200,9 +200,9 @@ def _usually(walked: SearchTraces, store: Store, place: int) -> int | None:
     return 1 + int((corrected > corrected[numbers.index(own)]).sum())
 
 
-JOINED = Mend("with the next row's text behind it", Cost.TEXTS, "the two are encoded as one")
+JOINED = Mend("with the next row's text behind it", MendCost.TEXTS, "the two are encoded as one")
 NEARER_THAN_USUAL = Mend(
-    "ranked by how much nearer it is than usual", Cost.INDEX, "twice its cosine less that of others"
+    "ranked by how much nearer it is than usual", MendCost.INDEX, "twice its cosine less that of others"
 )
 
 
@@ -217,8 +217,8 @@ def _causes(one: CameUp, k: int) -> Iterator[Diagnosis]:
     assert rank is not None
     start = f"It is {nth(rank)}"
 
-    def trial(mend: Mend, after: int | None, why_not: str = "") -> Trial:
-        return Trial(mend, rank, after, k, why_not=why_not, is_away=True)
+    def trial(mend: Mend, after: int | None, why_not: str = "") -> TriedMend:
+        return TriedMend(mend, rank, after, k, why_not=why_not, is_away=True)
 
     if case.is_own is False:
         whose = f", but of that of {case.of_other}" if case.of_other else ""
@@ -263,7 +263,7 @@ def _causes(one: CameUp, k: int) -> Iterator[Diagnosis]:
         for it in sorted(own, key=lambda it: (len(it.words), -it.attempt.rank))[:1]:
             words = " and ".join(map(quoted, it.words))
             what = "word" if len(it.words) == 1 else "words"
-            out = Mend(f"without {words} in the {side}", Cost.QUERY, "the rest is encoded")
+            out = Mend(f"without {words} in the {side}", MendCost.QUERY, "the rest is encoded")
             yield Diagnosis(
                 "came up",
                 f"{start} for the {what} {words} of {'the query' if side == 'query' else 'its text'}.",
@@ -277,7 +277,7 @@ def _causes(one: CameUp, k: int) -> Iterator[Diagnosis]:
             f"{start}, and its text repeats the query's words.",
             "Search for what texts mean beside their words, or leave such texts out of the index.",
             "the query's words",
-            trial(Mend("without all of them in its text", Cost.TEXTS, "the rest is encoded"), one.without_all),
+            trial(Mend("without all of them in its text", MendCost.TEXTS, "the rest is encoded"), one.without_all),
         )
     yield Diagnosis(
         "came up",

@@ -8,7 +8,7 @@ from math import sqrt
 from typing import Literal
 
 from embaudit.questions.answer import Lost
-from embaudit.questions.why.mends import Trial
+from embaudit.questions.why.mends import TriedMend
 from embaudit.stores.store import Metric
 from embaudit.words.masking import masked
 from embaudit.words.sentences import punctuated
@@ -31,8 +31,8 @@ class Diagnosis:
     sentence: str
     mend: str = ""
     cause: str = ""
-    trial: Trial | None = None
-    trials: tuple[Trial, ...] = ()
+    trial: TriedMend | None = None
+    trials: tuple[TriedMend, ...] = ()
 
     def __post_init__(self) -> None:
         # Like a finding, it has what libraries and stores said put into it.
