@@ -1731,6 +1731,9 @@ CREATE TABLE why_case (
     "mend" VARCHAR NOT NULL,
     "exact_rank" INTEGER,
     "store_rank" INTEGER,
+    "tried" VARCHAR,
+    "is_confirmed" BOOLEAN,
+    "mended_rank" INTEGER,
     PRIMARY KEY (answer_id, place)
 );
 

@@ -50,7 +50,7 @@ MODULES: dict[str, tuple[str, ...]] = {
         ".since.inspected",
         ".builder",
     ),
-    "why": ("embaudit.questions.why", ".report"),
+    "why": ("embaudit.questions.why", ".findings", ".report"),
     "worse": ("embaudit.questions.worse",),
     "switch": ("embaudit.questions.switch", ".findings", ".switch", "embaudit.measures.quality.golden"),
     "change": (

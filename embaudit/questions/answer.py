@@ -12,6 +12,9 @@ from embaudit.declared.finding import Level
 from embaudit.declared.table import BigInt, Json, Row, Series, column, rule
 from embaudit.words.estimate import Estimate
 
+# Where a search was lost, in a word; what became of a row that should not come up.
+Up = Literal["came up", "not shown"]
+Lost = Literal["absent", "filter", "found", "vector", "search", "cut-off", "text", "function", "not told", Up]
 # Names of questions, as their commands are called; a passport is no answer, but what `verify` compares with.
 Asks = Literal["check", "parity", "vectors", "verify", "search", "why", "switch"]
 ASKS: tuple[Asks, ...] = get_args(Asks)
@@ -87,14 +90,29 @@ class WhyCaseRow(Row, table="why_case", key=("answer_id", "place"), scope="conte
     place: int = column("Order within the answer, from 0.", ge=0)
     query: str = column("What was asked.")
     expected: str = column("The id or text that it should find.")
-    lost: Literal["absent", "filter", "found", "vector", "search", "cut-off", "text", "function", "not told"] = column(
-        "Where it was lost, in a word; found if it was not."
+    lost: Literal[
+        "absent",
+        "filter",
+        "found",
+        "vector",
+        "search",
+        "cut-off",
+        "text",
+        "function",
+        "not told",
+        "came up",
+        "not shown",
+    ] = column(
+        "Where it was lost, in a word; found if it was not. Of a row that should not come up: came up, not shown."
     )
     cause: str = column("What exactly, in a word or two; '' where the first says it.")
     sentence: str = column("What happened there.")
     mend: str = column("What would mend it; '' if nothing has to be.")
     exact_rank: int | None = column("Where exact search ranks it; null: its vector is not there.", ge=1)
     store_rank: int | None = column("Where the store's own search has it; null: not among the results.", ge=1)
+    tried: str | None = column("The mend that was tried on it; null: none, or an earlier version.")
+    is_confirmed: bool | None = column("Whether that alone puts it among the results; null: it was not tried.")
+    mended_rank: int | None = column("Its rank then; null: none.", ge=1)
 
 
 class WrongRow(Row, table="wrong_row", key=("answer_id", "place"), scope="content"):

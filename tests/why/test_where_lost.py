@@ -51,7 +51,12 @@ RULES: dict[str, tuple[Case, str, str, str]] = {
         "r9, is 2nd",
     ),
     "not reached": (replace(CASE, rank=3, answer=answer(None)), "search", "approximate", "Exactly it is 3rd"),
-    "by another metric": (replace(CASE, rank=214, declared_rank=2), "search", "metric", "it would be 2nd"),
+    "by another metric": (
+        replace(CASE, rank=214, declared_rank=2),
+        "search",
+        "metric",
+        "by cosine, it is 2nd, and not 214th",
+    ),
     "copies above": (replace(CASE, rank=14, above=above(4) + above(9, "copy")), "cut-off", "copies", "9 copies"),
     "behind the limit": (
         replace(CASE, rank=214, piece=PIECE, piece_rank=1, read=READ),
@@ -79,7 +84,12 @@ RULES: dict[str, tuple[Case, str, str, str]] = {
         "sticky tokens",
         "'##ⁱ' × 8",
     ),
-    "a typo": (replace(CASE, rank=214, readings=(("as 'x'", 2), ("in lower case", 90))), "function", "query", "as 'x'"),
+    "a typo": (
+        replace(CASE, rank=214, readings=(("as 'x'", 2), ("in lower case", 90))),
+        "function",
+        "query",
+        "its typos mended",
+    ),
     "just behind": (replace(CASE, rank=12, above=above(11)), "cut-off", "k", "12th"),
     "near copies above": (
         replace(CASE, rank=14, above=above(4) + above(9, "near copy")),
@@ -116,7 +126,7 @@ RULES: dict[str, tuple[Case, str, str, str]] = {
         replace(CASE, rank=99, field=replace(FIELD, rank=40, alone=2)),
         "text",
         "another field",
-        "by that alone it would be 2nd",
+        "by source alone, it is 2nd",
     ),
     "a field that helps too little": (
         replace(CASE, rank=99, field=replace(FIELD, rank=11, alone=12)),
@@ -134,7 +144,7 @@ RULES: dict[str, tuple[Case, str, str, str]] = {
         replace(CASE, rank=99, query_read=ReadOfText(900, 254), readings=(("by its last line alone", 1),)),
         "function",
         "long query",
-        "asked by its last line alone it is 1st",
+        "asked by its last line alone, it is 1st",
     ),
     "a long query": (
         replace(CASE, rank=99, query_read=ReadOfText(900, 254), readings=(("by its last line alone", 11),)),
@@ -146,7 +156,7 @@ RULES: dict[str, tuple[Case, str, str, str]] = {
         replace(CASE, rank=99, query_read=ReadOfText(20, 254), readings=(("by its last line alone", 1),)),
         "function",
         "query",
-        "by its last line alone it is 1st",
+        "by its last line alone, it is 1st",
     ),
     "a filter of another type": (
         replace(CASE, rank=3, answer=answer(None, typed=OfAnotherType("year", "2021", 2021, 1))),
@@ -169,7 +179,57 @@ RULES: dict[str, tuple[Case, str, str, str]] = {
     "an id like it": (replace(CASE, row=None, near_ids=("policy-017",)), "absent", "", "look like it: policy-017"),
     "three times k": (replace(CASE, rank=30, above=above(29)), "cut-off", "k", "30th"),
     "farther": (replace(CASE, rank=31, above=above(30)), "function", "", "31st"),
-    "by its words": (replace(CASE, rank=214, words=2), "function", "words", "BM25 has it at 2"),
+    "by its words": (replace(CASE, rank=214, words=2, hybrid=3), "function", "words", "besides, it is 3rd"),
+    "words, which are too few": (replace(CASE, rank=214, words=2, hybrid=11), "function", "words", "it is 11th"),
+    # A mend that is not enough, and the next rule, or none.
+    "foreign, and its answer behind the limit": (
+        replace(CASE, is_own=False, rank=900, again=300, piece=PIECE, piece_rank=1, read=READ),
+        "text",
+        "beyond the limit",
+        "Confirmed: with that piece",
+    ),
+    "foreign, and far by its own vector": (
+        replace(CASE, is_own=False, rank=900, again=300),
+        "vector",
+        "foreign",
+        "Not confirmed: encoded again, it is 300th",
+    ),
+    "foreign, and near by its own vector": (
+        replace(CASE, is_own=False, rank=900, again=2),
+        "vector",
+        "foreign",
+        "Confirmed: encoded again, it is 2nd, and not 900th",
+    ),
+    "zeros, and far by its own vector": (
+        replace(CASE, vector="zeros only", rank=None, again=90, field=FIELD),
+        "text",
+        "another field",
+        "Confirmed: with source before the text, it is 2nd.",
+    ),
+    "left out, and far with the value": (
+        replace(CASE, passes=False, rank=214, readings=(("in lower case", 4),)),
+        "function",
+        "query",
+        "Confirmed: asked in lower case, it is 4th, and not 214th",
+    ),
+    "left out, and its vector is zeros": (
+        replace(CASE, passes=False, vector="zeros only", rank=None, again=1),
+        "vector",
+        "zeros only",
+        "encoded again, it is 1st",
+    ),
+    "just behind, where the store does not look": (
+        replace(CASE, rank=14, answer=answer(None), words=1, hybrid=2),
+        "function",
+        "words",
+        "besides, it is 2nd",
+    ),
+    "just behind, and below a cut-off": (
+        replace(CASE, rank=14, below=frozenset({"asked in lower case"}), readings=(("in lower case", 2),)),
+        "cut-off",
+        "k",
+        "with 20 results, it is 14th",
+    ),
     "another function has it": (
         replace(CASE, rank=214, also=ByAnother("other", 2, None, None, 500, 500)),
         "function",
@@ -191,7 +251,21 @@ def test_each_rule_names_its_case(case: Case, lost: str, cause: str, said: str) 
 
     assert (found.lost, found.cause) == (lost, cause)
     assert said in found.sentence
+    assert found.is_confirmed is not True or "Confirmed: " in found.sentence
     assert bool(found.mend) == (lost != "found" and said != "could not be ranked")
+
+
+@pytest.mark.parametrize("cause", ["copies", "k", "metric"])
+def test_what_leaves_a_score_below_the_cut_off_mends_nothing(cause: str) -> None:
+    """Cosine .41, cut-off .5: neither fewer rows above it nor more results show it."""
+    cases = {
+        "copies": replace(CASE, cosine=0.41, rank=14, above=above(4) + above(9, "copy")),
+        "k": replace(CASE, cosine=0.41, rank=14),
+        "metric": replace(CASE, cosine=0.41, rank=214, declared_rank=2),
+    }
+    for least, is_confirmed in ((0.5, False), (0.4, True)):
+        found = where_lost(cases[cause], ShownResults(10, least), "dot", "cosine" if cause == "metric" else "dot")
+        assert (found.cause, found.is_confirmed) == (cause, is_confirmed)
 
 
 def test_a_score_below_the_cut_off_is_lost_by_it() -> None:
@@ -258,9 +332,12 @@ def test_an_id_looks_like_another_as_a_typo_does(name: str) -> None:
 
 
 def test_what_would_find_it_is_said() -> None:
-    found = where_lost(replace(CASE, rank=3, answer=answer(None, finds=("ef 80", 3))), TEN, "cosine", "cosine")
+    found = where_lost(
+        replace(CASE, rank=3, answer=answer(None, finds=(("ef 80", 3), ("ef 160", 2)))), TEN, "cosine", "cosine"
+    )
 
-    assert found.mend.startswith("ef 80 finds it (3rd)")
+    assert found.mend.startswith("Set ef 80;")
+    assert [one.mend.name for one in found.trials] == ["with ef 80", "with ef 160", "in an index built anew"]
 
 
 def rows_of(texts: Sequence[str]) -> list[RowAbove]:
@@ -308,6 +385,17 @@ def test_near_copies_are_told_by_their_vectors(cosine: float, kind: str) -> None
         rows = [replace(row, text=row.text or None) for row in rows_of(texts)]
         _, one = kinds_of(rows, AboveAmong(200, 1_000, vectors=vectors))
         assert one.kind == kind
+
+
+def test_rows_with_near_vectors_and_other_words_in_all_results_are_hubs() -> None:
+    """What is said of their texts is no revision; of the same words, it is one however often it is found."""
+    vectors = {0: np.array([1.0, 0.0]), 1: np.array([1.0, 0.01]), 2: np.array([1.0, 0.02])}
+    texts = ["one text of words", "another in other ones", "something else again"]
+    rows = [replace(row, in_results=0.3) for row in rows_of(texts)]
+    kinds = [one.kind for one in kinds_of(rows, AboveAmong(200, 1_000, vectors=vectors))]
+    assert kinds == ["hub", "hub", "hub"]
+    revisions = [replace(row, in_results=0.3) for row in rows_of([TEXT, REVISIONS["a number"]])]
+    assert [one.kind for one in kinds_of(revisions, AboveAmong(200, 1_000))] == ["hub", "near copy"]
 
 
 @pytest.mark.parametrize(("usual", "near"), [(0.0, 0.95), (0.5, 0.95), (0.9, 0.975), (0.96, 0.99), (-0.3, 0.95)])

@@ -17,7 +17,9 @@ import embaudit
 from embaudit.questions.why.above import RowAbove
 from embaudit.questions.why.case import ByAnother, Case, StoreAnswer
 from embaudit.questions.why.lost import where_lost
+from embaudit.questions.why.other_ways import Attempt
 from embaudit.questions.why.report import WhyReport
+from embaudit.questions.why.unexpected import CameUp, LeftOut, not_shown, why_it_came_up
 from embaudit.questions.why.verdict import Diagnosis, ShownResults
 
 sys.path.append(str(Path(__file__).resolve().parent))
@@ -107,6 +109,56 @@ def test_several_of_few_kinds_are_told(real: WhyReport, names: tuple[str, ...]) 
 def test_what_could_not_be_told_is_not_called_lost(real: WhyReport) -> None:
     report = of(real, CASES["never ranked"], CASES["no such row"], CASES["found by the store"])
     assert report.line.endswith("lost: 1 no such row; not told: 1.")
+
+
+UP = CameUp(CASE, "", 12, 29.0, 0.3, (), None, None, None, None, (), None)
+OUT = LeftOut("query", ("jaguar",), Attempt(400, 0.1, 0.1))
+PAIR = LeftOut("text", ("jaguar", "cat"), Attempt(40, 0.1, 0.1))
+UPS: dict[str, CameUp] = {
+    "nothing alone": UP,
+    "nothing known": replace(UP, usual=0.0, share=0.0),
+    "a foreign vector": replace(UP, case=replace(CASE, is_own=False), again=61),
+    "of another text, as near": replace(UP, case=replace(CASE, is_own=False, of_other="r5"), again=2),
+    "a foreign vector, of which no text is known": replace(UP, case=replace(CASE, is_own=False)),
+    "sticky tokens": replace(UP, sticky=("'##ⁱ' × 60",), sticky_rank=324),
+    "a hub": replace(UP, case=replace(CASE, in_results=0.3), usually=77),
+    "a heading": replace(UP, kind="few words", words=2, joined=15),
+    "a heading at the end": replace(UP, kind="few words", words=2),
+    "a page number": replace(UP, kind="no content", words=1, joined=4),
+    "a word of the query": replace(UP, left_out=(OUT,)),
+    "two words of its text": replace(UP, left_out=(PAIR,)),
+    "the query again": replace(UP, case=replace(CASE, query="how to stop biting"), share=1.0, without_all=90),
+    "the store has it elsewhere": replace(UP, case=replace(CASE, answer=answer(4)), left_out=(OUT,)),
+}
+AWAY: dict[str, Case] = {
+    "behind": replace(CASE, rank=45),
+    "left out": replace(CASE, passes=False),
+    "zeros": replace(CASE, vector="zeros only", rank=None),
+    "not given": replace(CASE, rank=3, answer=answer(None)),
+}
+
+
+@pytest.mark.parametrize("name", UPS)
+def test_a_row_that_came_up_is_told(real: WhyReport, name: str) -> None:
+    up = UPS[name]
+    walked = replace(real.walked, cases=(up.case,))
+    report = replace(real, walked=walked, lost=(why_it_came_up(up, 10),), came_up={0: up})
+    assert report.verdict == "came up"
+    assert_told(report)
+
+
+def test_rows_that_came_up_and_others_are_told(real: WhyReport) -> None:
+    cases = (*(up.case for up in UPS.values()), *AWAY.values())
+    lost = (*(why_it_came_up(up, 10) for up in UPS.values()), *(not_shown(case, 10) for case in AWAY.values()))
+    cases = tuple(replace(case, query=f"query {place}") for place, case in enumerate(cases))
+    ups = {place: replace(up, case=cases[place]) for place, up in enumerate(UPS.values())}
+    report = replace(real, walked=replace(real.walked, cases=cases), lost=lost, came_up=ups)
+    assert report.line == f"{len(UPS)} of {len(cases)} rows came up."
+    assert_told(report)
+    for case, one in zip(cases[len(UPS) :], lost[len(UPS) :], strict=True):
+        away = replace(real, walked=replace(real.walked, cases=(case,)), lost=(one,))
+        assert (away.verdict, away.exit_code) == ("not shown", 0)
+        assert_told(away)
 
 
 # Why the store's own search was not asked: a case, what the store can, and a part of what is said.

@@ -70,26 +70,29 @@ class AboveAmong:
 def kinds_of(above: Sequence[RowAbove], among: AboveAmong) -> tuple[RowAbove, ...]:
     """The rows above with what makes each of them odd, if anything does."""
     seen: set[str] = set()
-    firsts: list[RowAbove] = []
+    firsts: list[tuple[RowAbove, set[str]]] = []
     found = []
     # By chance, a row is among the first ten of 10/N of the queries.
     hub = max(HUB, CHANCE * 10 / max(among.rows, 1))
     for one in above:
         text = " ".join((one.text or "").split()).lower()
+        words = set(words_of(text))
         kind: Kind = ""
         if text and text in seen:
             kind = "copy"
         elif one.text is not None and not has_content(text):
             kind = "no content"
-        elif any(_are_near(one, other, among) for other in firsts):
+        elif any(_have_same_words(words, others) for _, others in firsts):
             kind = "near copy"
         elif text and among.words >= TIMES * FEW_WORDS and len(text.split()) <= FEW_WORDS and len(text) <= 60:
             kind = "few words"
         elif among.queries and one.in_results >= hub:
             kind = "hub"
+        elif any(_are_near(one, other, among) for other, _ in firsts):
+            kind = "near copy"
         seen.add(text)
         if kind not in COPIES:
-            firsts.append(one)
+            firsts.append((one, words))
         found.append(replace(one, kind=kind))
     return tuple(found)
 
@@ -100,15 +103,17 @@ def counted_kinds(above: Sequence[RowAbove]) -> str:
     return ", ".join(f"{count:,} {names[count > 1]}" for names, count in counted if count)
 
 
-def _are_near(one: RowAbove, other: RowAbove, among: AboveAmong) -> bool:
-    """By their vectors, or by their words."""
-    vectors = [None if among.vectors is None else among.vectors.get(row.number) for row in (one, other)]
-    if vectors[0] is not None and vectors[1] is not None and len(vectors[0]) == len(vectors[1]):
-        lengths = float(np.linalg.norm(vectors[0]) * np.linalg.norm(vectors[1]))
-        if lengths and float(vectors[0] @ vectors[1]) >= among.near * lengths:
-            return True
-    own, others = (set(words_of(row.text or "")) for row in (one, other))
+def _have_same_words(own: set[str], others: set[str]) -> bool:
     return min(len(own), len(others)) >= FEWEST_WORDS and len(own & others) >= SAME_WORDS * len(own | others)
+
+
+def _are_near(one: RowAbove, other: RowAbove, among: AboveAmong) -> bool:
+    """By their vectors."""
+    vectors = [None if among.vectors is None else among.vectors.get(row.number) for row in (one, other)]
+    if vectors[0] is None or vectors[1] is None or len(vectors[0]) != len(vectors[1]):
+        return False
+    lengths = float(np.linalg.norm(vectors[0]) * np.linalg.norm(vectors[1]))
+    return bool(lengths) and float(vectors[0] @ vectors[1]) >= among.near * lengths
 
 
 def has_content(text: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -34,28 +34,23 @@ MOST = 2_000
 ROUNDING = 1e-6
 
 
-def with_another(
-    cases: Sequence[Case],
+def ranks_by(
+    cases: Mapping[int, Case],
     function: EmbeddingFunction,
     gathered: StoreScan,
-    k: int,
     seed: int,
     progress: Callable[[int, int], None] = lambda more, total: None,
-) -> list[Case]:
-    """The cases of which the row is not among the first k, with its rank by another function.
+) -> dict[int, ByAnother]:
+    """The rank of the cases' rows by another function, or by this one if it encoded all rows; of those with a text.
 
     Rows that stand above it are compared one by one, and of the others those that were drawn: with a above among m
     compared, and b among n drawn of N others, the rank is 1 + a + N b/n, with Clopper and Pearson's interval of b/n.
     """
-    found = list(cases)
-    asked = {
-        place: case.row
-        for place, case in enumerate(cases)
-        if case.row is not None and case.row.text and (case.rank is None or case.rank > k) and case.passes is not False
-    }
-    drawn = _draw(gathered, seed)
-    if not asked or not drawn.texts:
+    found: dict[int, ByAnother] = {}
+    asked = {place: case.row for place, case in cases.items() if case.row is not None and case.row.text}
+    if not asked:
         return found
+    drawn = _draw(gathered, seed)
     above = {place: [one.text for one in cases[place].above if one.text] for place in asked}
     texts = [
         *drawn.texts,
@@ -74,7 +69,7 @@ def with_another(
             others = [own[number[text]] for text in drawn.texts if text != row.text and text not in above[place]]
             # What differs by rounding is no nearer.
             rank = _rank(float(score + ROUNDING * abs(score)), np.array(known), np.array(others), drawn.rows)
-            found[place] = replace(cases[place], also=replace(rank, name=function.name))
+            found[place] = replace(rank, name=function.name)
     return found
 
 

@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from embaudit.questions.search.wider import wider_settings
-from embaudit.questions.why.case import OfAnotherType, StoreAnswer
+from embaudit.questions.why.case import JUST_BEHIND, OfAnotherType, StoreAnswer
 from embaudit.questions.why.gathered import ExpectedRow
 from embaudit.stores.search import Settings, StoreSearch, Where
 from embaudit.words.errors import CorpusError
 
+# Results that are asked for where a row is not among the first k, and among which ranks are fused.
 WIDE = 100
 
 
@@ -24,9 +25,13 @@ def as_rows_have_it(where: Where, kinds: Mapping[str, Mapping[type, object]]) ->
 
 
 def answers(
-    search: StoreSearch, settings: Settings, where: Where, k: int
+    search: StoreSearch, settings: Settings, where: Where, k: int, *, is_alone: bool
 ) -> Callable[[np.ndarray, ExpectedRow, bool], StoreAnswer]:
-    """Asks for a row by a query; wider, or with the row's own values, where it should be found and is not."""
+    """Asks for a row by a query; wider, or with the row's own values, where it should be found and is not.
+
+    Args:
+        is_alone: whether this is the only query: the least setting that finds its row is enough.
+    """
     shown = ", ".join(f"{name} {value:,}" for name, value in settings.items())
 
     def rank(
@@ -39,8 +44,9 @@ def answers(
         row = str(expected.id)
         try:
             here, given = rank(query, row, k, settings)
-            wide = here if here is not None else rank(query, row, max(WIDE, k), settings)[0]
-            finds = typed = None
+            wide = here if here is not None else rank(query, row, max(WIDE, JUST_BEHIND * k), settings)[0]
+            typed = None
+            finds = []
             if here is None and is_owed:
                 others = [
                     pair
@@ -53,9 +59,11 @@ def answers(
                 for one, said in () if typed else wider_settings(search, settings):
                     found, _ = rank(query, row, k, one)
                     if found is not None:
-                        finds = (said, found)
-                        break
-            return StoreAnswer(here, wide, finds, search.index, shown, given, typed=typed)
+                        finds.append((said, found))
+                        # Of many queries, one that finds more of them may be better.
+                        if is_alone:
+                            break
+            return StoreAnswer(here, wide, tuple(finds), search.index, shown, given, typed=typed)
         except CorpusError as error:
             return StoreAnswer(index=search.index, settings=shown, failed=error.happened)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -17,14 +17,17 @@ from embaudit.questions.vectors.profile import Profile
 from embaudit.questions.vectors.reasons import of_other
 from embaudit.questions.vectors.roles import other_roles
 from embaudit.questions.vectors.sample import SomeRows, joined
+from embaudit.questions.vectors.unit import unit_float32
 from embaudit.questions.why.gathered import ExpectedRow
-from embaudit.stores.store import Store
+from embaudit.stores.store import Rounded, Store
 from embaudit.stores.template import Template
 
 # Rows by which it is told how the store keeps vectors: so many, and if most are not the function's, so many more.
 FEW, SAMPLED = 20, 64
 # Rows before and behind one, whose texts may have got its place.
 SHIFTED = 2
+# Lengths of vectors of unit length are so near to 1.
+UNIT = 1e-3
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,7 @@ class IndexOrigin:
         tolerance: up to where that is rounding.
         of_others: by row number, the number of a row near it whose text its vector is of.
         as_role: what rows were encoded as, if that is not what they should be and was found: queries, say.
+        texts: by row number, what is embedded of an expected row.
     """
 
     form: StoredForm | None
@@ -48,6 +52,7 @@ class IndexOrigin:
     tolerance: float
     of_others: Mapping[int, int]
     as_role: TextKind | None = None
+    texts: Mapping[int, str] = field(default_factory=dict)
 
     def is_own(self, row: ExpectedRow) -> bool | None:
         """Whether a row's vector is the function's; None if that cannot be told."""
@@ -92,12 +97,15 @@ def how_built(
     if found.form is None:
         return IndexOrigin(None, None, 0.0, {}, 0.0, {})
     share = float((found.compared & ~found.differs).sum() / max(int(found.compared.sum()), 1))
-    apart = _distances(store, function, found, own, template)
+    embedded = _texts_of(store, rows, template)
+    # Without one, a row of the template's fields cannot be made again.
+    ours = encode_rows(function, [embedded.get(row.number, "") for row in usable]) if usable else np.empty((0, D))
+    apart = np.where([row.number in embedded for row in usable], found.form.distance(ours, own.vectors), np.nan)
     known = {int(number): float(one) for number, one in zip(own.numbers, apart, strict=True)}
     foreign = [row for row in usable if known[row.number] > found.tolerance]
     others = {} if template is not None else _whose(function, found, foreign, texts)
     as_role = None if share >= 0.5 or template is not None else _role(function, some)
-    return IndexOrigin(found.form, template, share, known, found.tolerance, others, as_role)
+    return IndexOrigin(found.form, template, share, known, found.tolerance, others, as_role, embedded)
 
 
 def _role(function: EmbeddingFunction, some: SomeRows) -> TextKind | None:
@@ -113,26 +121,19 @@ def _is_foreign(found: SampleComparison) -> bool:
     return bool(found.compared.any() and found.differs[found.compared].mean() > 0.5)
 
 
-def _distances(
-    store: Store, function: EmbeddingFunction, found: SampleComparison, rows: SomeRows, template: Template | None
-) -> np.ndarray:
-    assert found.form is not None
-    if not len(rows):
-        return np.empty(0)
-    texts = list(rows.texts)
-    if template is not None:
-        made = {}
-        for batch in store.batches([name for name in template.fields if name in store.fields]):
-            for place in np.flatnonzero(np.isin(batch.start + np.arange(batch.rows), rows.numbers)).tolist():
-                fields = {name: values[place] for name, values in batch.fields.items()}
-                for what, values in (("text", batch.texts), ("id", batch.ids)):
-                    if values is not None and what in store.columns:
-                        fields[store.columns[what]] = values[place]
-                made[batch.start + place] = template.texts({name: [one] for name, one in fields.items()}, 1)[0]
-        texts = [made.get(int(number)) for number in rows.numbers]
-    ours = encode_rows(function, [text or "" for text in texts])
-    distances = found.form.distance(ours, rows.vectors)
-    return np.array([np.nan if text is None else one for text, one in zip(texts, distances, strict=True)])
+def _texts_of(store: Store, rows: Sequence[ExpectedRow], template: Template | None) -> dict[int, str]:
+    """What is embedded of some rows, by number."""
+    if template is None:
+        return {row.number: row.text for row in rows if row.text}
+    numbers, made = [row.number for row in rows], {}
+    for batch in store.batches([name for name in template.fields if name in store.fields]):
+        for place in np.flatnonzero(np.isin(batch.start + np.arange(batch.rows), numbers)).tolist():
+            fields = {name: values[place] for name, values in batch.fields.items()}
+            for what, values in (("text", batch.texts), ("id", batch.ids)):
+                if values is not None and what in store.columns:
+                    fields[store.columns[what]] = values[place]
+            made[batch.start + place] = template.texts({name: [one] for name, one in fields.items()}, 1)[0]
+    return {number: text for number, text in made.items() if text}
 
 
 def _whose(
@@ -153,3 +154,15 @@ def _whose(
     ).vectors
     near = found.form.distance(ours, stored) <= found.tolerance
     return {row.number: other for (row, other), one in zip(pairs, near, strict=True) if one}
+
+
+def kept_form(vectors: np.ndarray, rounded: Rounded | None) -> Callable[[np.ndarray], np.ndarray]:
+    """What a store of (N, D) vectors keeps of others: of unit length if its own are so, and as it rounds them."""
+    lengths = np.linalg.norm(np.asarray(vectors, np.float64), axis=1)
+    is_unit = bool(len(lengths)) and abs(float(np.median(lengths)) - 1) < UNIT
+
+    def as_kept(own: np.ndarray) -> np.ndarray:
+        given = np.asarray(unit_float32(own) if is_unit else own, np.float32)
+        return given if rounded is None else np.asarray(rounded(given), np.float32)
+
+    return as_kept

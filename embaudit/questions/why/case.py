@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from embaudit.questions.why.above import Kind, RowAbove
 from embaudit.questions.why.absent import FoundElsewhere
 from embaudit.questions.why.gathered import ExpectedRow
+from embaudit.questions.why.mends import Mend, TriedMend
 from embaudit.questions.why.pieces import ReadOfText, TextPiece
 
 # Behind the numbers of every row's vector, where queries have fewer.
 OTHER_QUERIES = "those of this function's queries of"
+# Times k: up to there, asking for more is what mends it.
+JUST_BEHIND = 3
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ class StoreAnswer:
     Attributes:
         rank: at the present settings, among k; None: not among them.
         wide: likewise among a hundred; None: not asked, or not among them.
-        finds: the least setting tried at which the row is among the first k, and its rank there; None if none does.
+        finds: settings at which the row is among the first k, and its rank there; the least first.
         index: what answers.
         settings: that are in force.
         given: ids of the rows that it gave.
@@ -53,7 +56,7 @@ class StoreAnswer:
 
     rank: int | None = None
     wide: int | None = None
-    finds: tuple[str, int] | None = None
+    finds: tuple[tuple[str, int], ...] = ()
     index: str = ""
     settings: str = ""
     given: tuple[str, ...] = ()
@@ -106,6 +109,10 @@ class ByAnother:
         """Whether it is among the first k for certain."""
         return (self.rank if self.high is None else self.high) <= k
 
+    def trial(self, mend: Mend, before: int | None, k: int) -> TriedMend:
+        """Of all rows, encoded by it: at worst."""
+        return TriedMend(mend, before, self.rank if self.high is None else self.high, k)
+
     def __str__(self) -> str:
         if self.low is None or self.high is None:
             return f"{self.name} has it at {self.rank:,} of {self.rows:,}"
@@ -137,13 +144,19 @@ class Case:
         cosine: of query and row.
         declared_rank: by the metric that the function declares, where the store has another.
         above: the rows above it, nearest first; at most as many as were kept.
+        in_results: of other rows, the share that has it among its own first ten.
         query_read: how much of the query the function reads.
-        piece, piece_rank: the piece of its text that comes nearest, and the rank that it would have.
+        piece, piece_rank: the piece of its text that comes nearest, and the rank that it would have in its place.
+        piece_words: of the longest piece that would serve, how many words it has.
         piece_answers: whether it has the query's words, or comes nearer than what is found by more than chance.
         field: another field that has what was asked for; None if none does.
         readings: other ways to ask, with the rank then.
         sticky, sticky_rank: severe tokens in the query or in its text, and the rank without them.
         words: rank by BM25; None if it has none of the query's words, or there are no texts.
+        hybrid: rank if that and the rank by vectors are fused; None likewise.
+        again: rank if its text is encoded again; None if its vector is the function's, or it has no text.
+        anew: likewise if all rows are; None if most of the index is the function's.
+        below: of what was tried, that at which its score is below the cut-off.
         answer: of the store's own search; None if it has none.
         also: by another function; None if none was named, or the row is not lost.
     """
@@ -167,20 +180,34 @@ class Case:
     cosine: float | None = None
     declared_rank: int | None = None
     above: tuple[RowAbove, ...] = ()
+    in_results: float = 0.0
     piece: TextPiece | None = None
     piece_rank: int | None = None
+    piece_words: int = 0
     piece_answers: bool = True
     field: InAField | None = None
     readings: tuple[tuple[str, int], ...] = ()
     sticky: tuple[str, ...] = ()
     sticky_rank: int | None = None
     words: int | None = None
+    hybrid: int | None = None
+    again: int | None = None
+    anew: ByAnother | None = None
+    below: frozenset[str] = frozenset()
     answer: StoreAnswer | None = None
     also: ByAnother | None = None
 
     @property
     def can_be_searched(self) -> bool:
         return self.row is not None and not self.vector and self.passes is not False
+
+    def is_lost(self, k: int) -> bool:
+        """Whether there is a row that the query could find, and does not: by the store's own search, if it has one."""
+        if self.row is None or not self.query_has_vector:
+            return False
+        rank = self.rank if self.answer is None or self.answer.failed else self.answer.rank
+        is_copied = self.answer is not None and self.answer.copy is not None
+        return self.passes is False or not ((rank is not None and rank <= k) or is_copied)
 
     def rank_without(self, *kinds: Kind) -> int | None:
         """Its rank if rows above it of these kinds were none; None if not all of them are known."""

@@ -1,54 +1,15 @@
-"""One pass over a store: the rows that should be found, and the texts of all, by which words are searched.
-
-Of a query's words, rare ones count more, and those that every row has do not.
-"""
+"""One pass over a store: the rows that should be found, and the texts of all, by which words are searched."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import log
 
 import numpy as np
 
-from embaudit.measures.quality.baselines import words_of
 from embaudit.questions.vectors.profile import Profile, Progress, profile_of
 from embaudit.stores.search import Where
 from embaudit.stores.store import RowBatch, Store
-
-# Between the words of a name: q3_report-final.pdf, RefundPolicy.
-JOINED = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[^\W\d_])(?=\d)|[\W_]+")
-
-
-@dataclass(frozen=True)
-class WordWeights:
-    """What a store's rows make of words.
-
-    Attributes:
-        rows: that have a text.
-        having: of these, those that have a word; words of queries alone.
-    """
-
-    rows: int
-    having: Mapping[str, int]
-
-    def weight(self, word: str) -> float:
-        """0 for a word of a tenth of the rows or more."""
-        count = self.having.get(word, 0)
-        return 0.0 if 10 * count >= self.rows else log((1 + self.rows) / (1 + count))
-
-    def share(self, query: str, words: Collection[str]) -> float:
-        """Of a query's words, by weight, those that are among others; 0 if none counts."""
-        weights = {word: self.weight(word) for word in words_of(query)}
-        total = sum(weights.values())
-        return sum(weight for word, weight in weights.items() if word in words) / total if total else 0.0
-
-
-def words_in_name(name: str) -> set[str]:
-    """The words of a name that are joined by case, digits, dots, dashes or underscores, and the name's own."""
-    return {one.lower() for one in JOINED.split(name) if one} | set(words_of(name))
-
 
 # Characters of texts that are kept; of a store with more, words are not searched.
 MOST_CHARACTERS = 2_000_000_000
@@ -189,3 +150,16 @@ def _row(batch: RowBatch, place: int, where: Where) -> ExpectedRow:
 def _passes(batch: RowBatch, place: int, where: Where) -> bool:
     """Whether the filter keeps a row: what is written alike is alike."""
     return all(str(batch.fields[name][place]) == str(value) for name, value in where)
+
+
+def fields_of(store: Store, numbers: Collection[int]) -> dict[int, dict[str, str]]:
+    """What else these rows hold, by row number: by field, as text."""
+    if not numbers or not store.fields:
+        return {}
+    found: dict[int, dict[str, str]] = {}
+    for batch in store.batches(store.fields):
+        for number in numbers:
+            if batch.start <= number < batch.start + batch.rows:
+                values = {name: some[number - batch.start] for name, some in batch.fields.items()}
+                found[number] = {name: str(one) for name, one in values.items() if one is not None}
+    return found

@@ -1,6 +1,7 @@
 """Where a search was lost, in one word, one sentence and one line that mends it.
 
-The rules, in the order of the chain; the first that holds is said:
+The rules, in the order of the chain. The first that holds and whose mend, tried alone, brings the row among the first k
+is said; if no mend does, the first that holds:
 
 ``absent``    no row has this id or text, of this store or of the file of its texts; other fields and parts that have it
 ``filter``    the row lacks the filter's value
@@ -16,12 +17,15 @@ and if exact search has it behind the first k, too, those of ``behind``.
 
 from __future__ import annotations
 
-from math import sqrt
+from collections.abc import Iterator
+from dataclasses import replace
 
 from embaudit.questions.search.metric import NAMES
+from embaudit.questions.why import mends
 from embaudit.questions.why.behind import behind
 from embaudit.questions.why.case import OTHER_QUERIES, Case
-from embaudit.questions.why.verdict import Diagnosis, ShownResults, nth
+from embaudit.questions.why.mends import TriedMend, nth
+from embaudit.questions.why.verdict import Diagnosis, ShownResults
 from embaudit.stores.store import Metric
 from embaudit.words.sentences import first_of
 from embaudit.words.shown import quoted
@@ -31,60 +35,71 @@ MOSTLY = 0.5
 
 
 def where_lost(case: Case, cut_off: ShownResults, metric: Metric, declared: Metric, own: float = 1.0) -> Diagnosis:
-    """The first rule that holds.
+    """The first rule that its mend confirms, or else the first that holds.
 
     Args:
         own: of rows drawn at random, the share that is the function's.
     """
+    return Diagnosis.first_confirmed(_causes(case, cut_off, metric, declared, own))
+
+
+def _causes(case: Case, cut_off: ShownResults, metric: Metric, declared: Metric, own: float) -> Iterator[Diagnosis]:
     k = cut_off.k
+    # What leaves query and vector as they are leaves the score below the cut-off.
+    is_below = not cut_off.shows(case.cosine, case.score, metric)
     if case.row is None:
-        return _absent(case)
-    if case.passes is False:
-        return Diagnosis(
-            "filter", "The row is there, and the filter leaves it out.", "Give the row that value, or ask without."
-        )
-    if case.vector:
-        mend = (
-            "Ask with the function that built the index, or encode all of its rows again."
-            if OTHER_QUERIES in case.vector
-            else "Encode this row again."
-        )
-        return Diagnosis("vector", f"Its vector is {case.vector}: no search can find it.", mend, case.vector)
+        yield _absent(case)
+        return
     if not case.query_has_vector:
-        return Diagnosis("not told", "The function gives no vector for this query.", "Ask it in other words.")
-    given = case.rank if case.answer is None or case.answer.failed else case.answer.rank
-    if given is not None and given <= k:
-        if (below := _below(case, given, cut_off, metric)) is not None:
-            return below
-        return Diagnosis("found", f"It is {nth(given)} of {k}.")
-    if case.answer is not None and case.answer.copy is not None:
-        name, place = case.answer.copy
-        return Diagnosis("found", f"A copy of its text, {name}, is {nth(place)} of {k}.", cause="copy")
-    if case.is_own is False:
-        return _foreign(case, own)
-    if case.rank is None:
-        return Diagnosis("not told", "It could not be ranked.")
-    if case.rank <= k:
-        return _search(case)
-    if metric != declared and case.declared_rank is not None and case.declared_rank <= k:
-        return Diagnosis(
-            "search",
-            f"The store ranks by {NAMES[metric]}, the function is made for {NAMES[declared]}, by which it would be "
-            f"{nth(case.declared_rank)}, and not {nth(case.rank)}.",
-            f"Give the index {NAMES[declared]}, or put in vectors of unit length.",
-            "metric",
+        yield Diagnosis("not told", "The function gives no vector for this query.", "Ask it in other words.")
+        return
+    if case.vector:
+        yield _unsearchable(case, k)
+    if case.passes is False:
+        why_not = "its vector cannot be searched" if case.rank is None else ""
+        yield Diagnosis(
+            "filter",
+            "The row is there, and the filter leaves it out.",
+            "Give the row that value, or ask without.",
+            trial=TriedMend(mends.WITH_ITS_VALUE, None, case.rank, k, is_below, why_not),
         )
-    return behind(case, k)
+    elif not case.is_lost(k):
+        yield _found(case, cut_off, metric)
+        return
+    if case.is_own is False:
+        yield _foreign(case, own, k)
+    if case.rank is None:
+        if not case.vector and case.is_own is not False:
+            yield Diagnosis("not told", "It could not be ranked.")
+    elif case.rank <= k:
+        if case.passes is not False:
+            yield from _search(case, k, is_below=is_below)
+    elif metric != declared and case.declared_rank is not None and case.declared_rank <= k:
+        named = NAMES[declared]
+        yield Diagnosis(
+            "search",
+            f"The store ranks by {NAMES[metric]}, the function is made for {named}.",
+            f"Give the index {named}, or put in vectors of unit length.",
+            "metric",
+            TriedMend(mends.by_metric(named), case.rank, case.declared_rank, k, is_below),
+        )
+    if case.rank is None or case.rank > k:
+        yield from behind(case, k, is_below=is_below)
 
 
-def _below(case: Case, given: int, cut_off: ShownResults, metric: Metric) -> Diagnosis | None:
-    """A result whose score is below the cut-off, on the scale that this has."""
-    if cut_off.least is None or case.cosine is None:
-        return None
-    own, what = case.cosine, f"its cosine of {case.cosine:.2f}"
+def _found(case: Case, cut_off: ShownResults, metric: Metric) -> Diagnosis:
+    given = case.rank if case.answer is None or case.answer.failed else case.answer.rank
+    if given is None or given > cut_off.k:
+        assert case.answer is not None
+        assert case.answer.copy is not None
+        name, place = case.answer.copy
+        return Diagnosis("found", f"A copy of its text, {name}, is {nth(place)} of {cut_off.k}.", cause="copy")
+    if cut_off.shows(case.cosine, case.score, metric):
+        return Diagnosis("found", f"It is {nth(given)} of {cut_off.k}.")
+    assert case.cosine is not None
+    own, what = cut_off.value(case.cosine, case.score, metric), f"its cosine of {case.cosine:.2f}"
     distance = -case.score if metric == "l2" and case.score is not None else None
     if cut_off.scale == "relevance" and distance is not None:
-        own = 1 - distance / sqrt(2)
         what = (
             f"LangChain's relevance of it, {own:.2f} (1 − d²/√2 of its squared distance {distance:.2f}; cosine "
             f"{case.cosine:.2f}),"
@@ -93,13 +108,12 @@ def _below(case: Case, given: int, cut_off: ShownResults, metric: Metric) -> Dia
         what += f" (squared distance {distance:.2f})"
     elif metric == "dot" and case.score is not None and abs(case.score - case.cosine) > 0.005:
         what += f" (inner product {case.score:.2f})"
-    if own >= cut_off.least:
-        return None
     return Diagnosis(
         "cut-off",
         f"It is {nth(given)}, and {what} is below the cut-off of {cut_off.least:g}.",
         f"Lower the cut-off to {own - 0.005:.2f}; embaudit switch says what else that lets in.",
         "score",
+        TriedMend(mends.LOWER_CUT_OFF, given, given, cut_off.k),
     )
 
 
@@ -139,7 +153,33 @@ def _absent(case: Case) -> Diagnosis:
     )
 
 
-def _foreign(case: Case, own: float) -> Diagnosis:
+def _again(case: Case, k: int) -> TriedMend:
+    why_not = "" if case.again is not None else "the function gives no vector for its text"
+    if case.row is not None and not case.row.text:
+        why_not = "the store does not have its text"
+    return TriedMend(mends.AGAIN, case.rank, case.again, k, mends.AGAIN.name in case.below, why_not)
+
+
+def _all_again(case: Case, k: int) -> TriedMend:
+    if case.anew is None:
+        return TriedMend(mends.ALL_AGAIN, case.rank, None, k, why_not="the store does not have the texts of its rows")
+    return case.anew.trial(mends.ALL_AGAIN, case.rank, k)
+
+
+def _unsearchable(case: Case, k: int) -> Diagnosis:
+    is_another = OTHER_QUERIES in case.vector
+    return Diagnosis(
+        "vector",
+        f"Its vector is {case.vector}: no search can find it.",
+        "Ask with the function that built the index, or encode all of its rows again."
+        if is_another
+        else "Encode this row again.",
+        case.vector,
+        _all_again(case, k) if is_another else _again(case, k),
+    )
+
+
+def _foreign(case: Case, own: float, k: int) -> Diagnosis:
     whose = f": it is that of the text of {case.of_other}" if case.of_other else ""
     apart = "" if case.apart is None else f" (1 − cosine {case.apart:.2g})"
     if own < MOSTLY and not case.of_other:
@@ -149,33 +189,39 @@ def _foreign(case: Case, own: float) -> Diagnosis:
             "were: the index is another function's.",
             "Ask with the function that built it, or encode all of its rows again; embaudit vectors says which rows.",
             "foreign index",
+            _all_again(case, k),
         )
     return Diagnosis(
         "vector",
         f"Its vector was not built by this function from its text{apart}{whose}.",
         "Encode this row again; embaudit vectors says how many others are so.",
         "another text" if case.of_other else "foreign",
+        _again(case, k),
     )
 
 
-def _search(case: Case) -> Diagnosis:
+def _search(case: Case, k: int, *, is_below: bool) -> Iterator[Diagnosis]:
+    """Exactly it is among the first k: what would make the store give it, the cheapest first."""
     answer = case.answer
     if answer is not None and answer.typed is not None:
         typed = answer.typed
-        return Diagnosis(
+        yield Diagnosis(
             "filter",
             f"The filter asks for {typed.called(typed.wanted)} in {typed.name}, and the row has "
-            f"{typed.called(typed.has)}, which the store tells apart: asked for that, it is {nth(typed.rank)}.",
+            f"{typed.called(typed.has)}, which the store tells apart.",
             f"Ask for {typed.called(typed.has)}, or give {typed.name} one type in all rows.",
             "type",
+            TriedMend(mends.IN_ITS_TYPE, None, typed.rank, k, is_below),
         )
     settings = f" ({answer.index}, {answer.settings})" if answer is not None and answer.settings else ""
-    mend = "Build the index anew; embaudit search says how many rows are so."
-    if answer is not None and answer.finds is not None:
-        mend = f"{answer.finds[0]} finds it ({nth(answer.finds[1])}); embaudit search says what that costs."
-    return Diagnosis(
+    anew = Diagnosis(
         "search",
         f"Exactly it is {nth(case.rank or 0)}, and the store's search does not give it{settings}.",
-        mend,
+        "Build the index anew; embaudit search says how many rows are so.",
         "approximate",
+        TriedMend(mends.EXACT, None, case.rank, k, is_below),
     )
+    for said, rank in () if answer is None else answer.finds:
+        trial = TriedMend(mends.setting(said), None, rank, k, is_below)
+        yield replace(anew, mend=f"Set {said}; embaudit search says what that costs.", trial=trial)
+    yield anew

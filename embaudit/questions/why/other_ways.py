@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from dataclasses import field as dataclass_field
 
 import numpy as np
 
 from embaudit.checkpoint import Encoder, TextKind
 from embaudit.embedders.function import EmbeddingFunction
 from embaudit.measures.quality.baselines import words_of
+from embaudit.questions.search.exact import scores_of, slack_of
 from embaudit.questions.vectors.encode import encode_rows, role_of_rows
+from embaudit.questions.why import mends
 from embaudit.questions.why.case import Case, InAField
-from embaudit.questions.why.gathered import WordWeights, words_in_name
+from embaudit.questions.why.mends import Mend
 from embaudit.questions.why.pieces import TextPiece, pieces_of, read_of
-from embaudit.questions.why.ranked import RankedQueries, ranked
-from embaudit.questions.why.readings import encoded, other_queries
+from embaudit.questions.why.ranked import ranked
+from embaudit.questions.why.readings import OtherQuery, encoded, other_queries
+from embaudit.questions.why.verdict import ShownResults
+from embaudit.questions.why.words import WordWeights, in_a_field
 from embaudit.remedies.screening.count import counts_of
 from embaudit.stores.store import Metric, Store
 
@@ -51,10 +56,15 @@ def without_severe(
     return WithoutTokens(shown, Encoder(reading).encode_ids([whole])[0])
 
 
-# Of what was asked for, by weight of its words: so much in a field, or in a piece, is no chance.
-IN_FIELD, ANSWERS = 0.4, 0.4
+# Of what was asked for, by weight of its words: so much in a piece is no chance.
+ANSWERS = 0.4
 # A piece without these words answers if its cosine is so much above that of the k-th result.
 NEARER = 0.05
+# Or if so many pieces of any other text would come so near at most so often: of m pieces among N rows, the nearest is
+# among the first r by chance with m r/N.
+BY_CHANCE = 0.05
+# Where a field is put.
+BEFORE, ALONE = "before the text", "alone"
 
 
 @dataclass(frozen=True)
@@ -62,39 +72,78 @@ class OtherMeans:
     """By what rows are sought.
 
     Attributes:
-        k: results that are shown; who is among them needs no other way.
+        cut_off: what of the results is shown; who is among them needs no other way.
         vocabulary: words of the store.
         severe: ids of tokens that an audit found to be sticky.
         words: what words weigh in the store; None if it has no texts.
         fields: by row number, what else the rows hold that are lost: by name, as text.
+        embedded: by row number, what is embedded of it.
+        as_kept: what the store keeps of (n, D) vectors of the function.
     """
 
-    k: int
+    cut_off: ShownResults
     vocabulary: Set[str]
-    severe: Collection[int] = ()
-    words: WordWeights | None = None
-    fields: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
+    severe: Collection[int]
+    words: WordWeights | None
+    fields: Mapping[int, Mapping[str, str]]
+    embedded: Mapping[int, str]
+    as_kept: Callable[[np.ndarray], np.ndarray]
 
 
-@dataclass(frozen=True)
+@dataclass
 class OtherWays:
-    """What is tried for one case: queries (n, D) with the vectors that are ranked for each.
+    """What is tried for one case: queries with the vectors that are ranked for each in place of the row's own.
 
     Attributes:
         place: of the case.
-        pieces: ranked for the query itself, the first one.
-        said: how the others are asked.
-        sticky: tokens without which the last one is asked; empty if there are none.
-        field: one that has what was asked for, whose vectors, before the text and alone, are ranked behind the pieces.
+        text, pieces: of its row.
+        field: one that has what was asked for; None if none does.
+        again: what is embedded of the row, if that is to be encoded again; empty if not.
+        asked: other queries that its own vector is ranked for.
+        named: what each vector is, by query and place.
     """
 
     place: int
+    text: str
     pieces: list[TextPiece]
     field: InAField | None
-    said: list[str]
-    sticky: tuple[str, ...]
-    queries: list[np.ndarray]
-    vectors: list[list[np.ndarray]]
+    again: str
+    asked: list[OtherQuery]
+    sticky: tuple[str, ...] = ()
+    queries: list[np.ndarray] = dataclass_field(default_factory=list)
+    vectors: list[list[np.ndarray]] = dataclass_field(default_factory=list)
+    named: list[list[object]] = dataclass_field(default_factory=list)
+
+    @property
+    def texts(self) -> list[str]:
+        """That are ranked for the query, in place of the row's."""
+        of_field = [] if self.field is None else [f"{self.field.value}\n{self.text}", self.field.value]
+        return [*(piece.text for piece in self.pieces), *of_field, *([self.again] if self.again else [])]
+
+    @property
+    def named_texts(self) -> list[object]:
+        """What each of them is."""
+        of_field = [] if self.field is None else [BEFORE, ALONE]
+        return [*self.pieces, *of_field, *([mends.AGAIN] if self.again else [])]
+
+    def add(self, query: np.ndarray, vectors: Mapping[object, np.ndarray], stored: np.ndarray) -> None:
+        """A query, and what is ranked for it: first the row as it is stored."""
+        self.queries.append(query)
+        self.vectors.append([stored, *vectors.values()])
+        self.named.append([None, *vectors])
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What came of a vector in place of a row's.
+
+    Attributes:
+        score: by the store's metric.
+    """
+
+    rank: int
+    score: float
+    cosine: float
 
 
 def with_other_ways(
@@ -104,112 +153,151 @@ def with_other_ways(
     queries: np.ndarray,
     metric: Metric,
     means: OtherMeans,
-    progress: Callable[[int], None],
-) -> list[Case]:
-    """The cases with what would find those that exact search loses, in one more pass."""
+    progress: Callable[[str, int, int | None], None],
+) -> tuple[list[Case], int]:
+    """The cases with what would find those that are lost: all texts are encoded at once, and ranked in one more pass.
+
+    Who is exactly among the first k, and is the function's, needs none: its vector is not why it is lost.
+
+    Returns:
+        The cases, and how many texts were encoded for them.
+    """
     found = list(cases)
-    plan = list(_planned(function, cases, queries, means))
-    if not plan:
-        return found
-    asked = np.stack([query for one in plan for query in one.queries])
-    ranks = ranked(store, asked, [own for one in plan for own in one.vectors], [metric], progress)
+    k = means.cut_off.k
+    plans = [
+        _planned(place, case, function, means)
+        for place, case in enumerate(cases)
+        if case.is_lost(k) and (case.rank is None or case.rank > k or case.is_own is False)
+    ]
+    if not plans:
+        return found, 0
+    D = queries.shape[1]
+    texts = list(dict.fromkeys(text for one in plans for text in one.texts))
+    own = encode_rows(function, texts, lambda some: progress("pieces and rows encoded again", some, len(texts)))
+    rows = dict(zip(texts, means.as_kept(own[:, :D]) if len(texts) else own, strict=True))
+    others = [query for one in plans for query in one.asked]
+    ways = iter(encoded(function, others)[:, :D] if others else ())
+    for one in plans:
+        case, query = cases[one.place], queries[one.place]
+        # What has no vector is nowhere.
+        stored = np.zeros(D, np.float32) if case.rank is None or case.row is None else case.row.vector
+        stored = np.asarray(stored, np.float32)
+        tried = zip(one.named_texts, (rows[text] for text in one.texts), strict=True)
+        one.add(query, {name: vector for name, vector in tried if has_vector(vector)}, stored)
+        for asked, vector in zip(one.asked, ways, strict=False):
+            if has_vector(vector):
+                one.add(vector, {asked.said: stored}, stored)
+        if means.severe:
+            add_without_sticky(one, function, case, query, stored, means)
+    said = "exact search of pieces and other queries: rows"
+    outcomes = ranked_in_place(
+        store, plans, dict(enumerate(cases)), metric, lambda done: progress(said, done, store.rows)
+    )
+    for one, (attempts, rows_ranked) in zip(plans, outcomes, strict=True):
+        found[one.place] = _told(found[one.place], function, one, attempts, metric, rows_ranked, means)
+    return found, len(texts) + len(others)
+
+
+def ranked_in_place(
+    store: Store, plans: Sequence[OtherWays], cases: Mapping[int, Case], metric: Metric, progress: Callable[[int], None]
+) -> Iterator[tuple[dict[object, Attempt], int]]:
+    """By plan, what came of each of its vectors in place of its case's row, and how many rows were ranked: one pass."""
+    queries = np.stack([query for one in plans for query in one.queries])
+    ranks = ranked(store, queries, [own for one in plans for own in one.vectors], [metric], progress)
     start = 0
-    for one in plan:
-        found[one.place] = _told(found[one.place], function, one, ranks, metric, start, means)
+    for one in plans:
+        found: dict[object, Attempt] = {}
+        for number, (query, vectors, named) in enumerate(zip(one.queries, one.vectors, one.named, strict=True), start):
+            own = ranks.scores[metric][number]
+            longest = float(max(map(np.linalg.norm, vectors)))
+            slack = slack_of(metric, np.array([np.linalg.norm(query)]), longest)[0]
+            for place, name in enumerate(named[1:], 1):
+                if (rank := ranks.rank(metric, number, place)) is not None:
+                    # The row as it is stored is above no longer, which the filter may leave out.
+                    is_above = cases[one.place].passes is not False and own[0] > own[place] + slack
+                    cosine = float(scores_of("cosine", query[None], vectors[place][None])[0, 0])
+                    found[name] = Attempt(rank - int(is_above), float(own[place]), cosine)
         start += len(one.queries)
-    return found
+        yield found, ranks.exact.rows
 
 
 def has_vector(vector: np.ndarray) -> bool:
     return bool(np.isfinite(vector).all() and vector.any())
 
 
-def _planned(
-    function: EmbeddingFunction, cases: Sequence[Case], queries: np.ndarray, means: OtherMeans
-) -> Iterator[OtherWays]:
-    D = queries.shape[1]
-    for place, case in enumerate(cases):
-        if case.row is None or case.row.vector is None or case.rank is None or case.rank <= means.k:
-            continue
-        query, stored, text = queries[place], np.asarray(case.row.vector, np.float32), case.row.text or ""
-        pieces = pieces_of(function, text)
-        own = encode_rows(function, [piece.text for piece in pieces])[:, :D] if pieces else np.empty((0, D))
-        kept = [number for number, vector in enumerate(own) if np.isfinite(vector).all()]
-        ranked_alone = [own[number].astype(np.float32) for number in kept]
-        in_field = means.words and _in_a_field(case, means.words, means.fields.get(case.row.number, {}))
-        if in_field:
-            both = encode_rows(function, [f"{in_field.value}\n{text}", in_field.value])[:, :D]
-            ranked_alone += list(both.astype(np.float32)) if np.isfinite(both).all() else []
-        others = other_queries(function, case.query, means.vocabulary)
-        ways = encoded(function, others)[:, :D] if others else np.empty((0, D), np.float32)
-        usable = [number for number, vector in enumerate(ways) if has_vector(vector)]
-        asked = [query, *(ways[number] for number in usable)]
-        vectors = [ranked_alone, *([stored] for _ in usable)]
-        of_query = without_severe(function, case.query, "query", means.severe)
-        of_text = without_severe(function, text, role_of_rows(function), means.severe)
-        sticky: tuple[str, ...] = ()
-        if of_query is not None or of_text is not None:
-            sticky = tuple(
-                dict.fromkeys(token for one in (of_query, of_text) if one is not None for token in one.tokens)
-            )
-            asked.append(query if of_query is None else of_query.vector[:D])
-            vectors.append([stored if of_text is None else of_text.vector[:D]])
-        said = [others[number].said for number in usable]
-        in_field = in_field if len(ranked_alone) > len(kept) else None
-        yield OtherWays(place, [pieces[number] for number in kept], in_field or None, said, sticky, asked, vectors)
+def _planned(place: int, case: Case, function: EmbeddingFunction, means: OtherMeans) -> OtherWays:
+    assert case.row is not None
+    text = case.row.text or ""
+    field = means.words and in_a_field(case, means.words, means.fields.get(case.row.number, {}))
+    again = "" if case.is_own else means.embedded.get(case.row.number, "")
+    asked = [] if case.rank is None else other_queries(function, case.query, means.vocabulary)
+    return OtherWays(place, text, pieces_of(function, text), field or None, again, asked)
 
 
-def _in_a_field(case: Case, words: WordWeights, fields: Mapping[str, str]) -> InAField | None:
-    """The field that has most of what was asked for and the text has not; None if that is little."""
-    in_text = set(words_of(case.row.text or "")) if case.row is not None else set()
-    best, found = max(IN_FIELD, words.share(case.query, in_text)), None
-    for name, value in fields.items():
-        own = words_in_name(value) - in_text
-        if (share := words.share(case.query, own)) > best:
-            named = [one for one in dict.fromkeys(words_of(case.query)) if one in own and words.weight(one)]
-            best, found = share, InAField(name, value, tuple(named))
-    return found
+def add_without_sticky(
+    one: OtherWays, function: EmbeddingFunction, case: Case, query: np.ndarray, stored: np.ndarray, means: OtherMeans
+) -> None:
+    """Query and text without their severe tokens."""
+    assert case.row is not None
+    of_query = without_severe(function, case.query, "query", means.severe)
+    of_text = without_severe(function, case.row.text or "", role_of_rows(function), means.severe)
+    both = [clean for clean in (of_query, of_text) if clean is not None]
+    if both:
+        one.sticky = tuple(dict.fromkeys(token for clean in both for token in clean.tokens))
+        vector = stored if of_text is None else means.as_kept(of_text.vector[None, : len(query)])[0]
+        asked = query if of_query is None else of_query.vector[: len(query)]
+        one.add(asked, {mends.WITHOUT_STICKY: vector}, stored)
 
 
 def _told(
     case: Case,
     function: EmbeddingFunction,
     one: OtherWays,
-    ranks: RankedQueries,
+    found: Mapping[object, Attempt],
     metric: Metric,
-    start: int,
+    rows: int,
     means: OtherMeans,
 ) -> Case:
-    """A case with the ranks of what was tried, of which the queries begin at ``start``."""
-
-    def rank(query: int, place: int = 0) -> int:
-        return ranks.rank(metric, start + query, place) or 0
-
+    """A case with what came of it."""
+    assert case.row is not None
+    k = means.cut_off.k
+    below = {name for name, attempt in found.items() if not means.cut_off.shows(attempt.cosine, attempt.score, metric)}
     # Scores that this query may get, by which a piece may come nearer than what is found.
     lengths = [float(np.linalg.norm(one.queries[0]) * np.linalg.norm(vector)) for vector in one.vectors[0]]
-    scale = {"cosine": 1.0, "dot": max(lengths, default=1.0), "l2": 2 * max(lengths, default=1.0)}[metric]
-    last = case.above[means.k - 1].score if len(case.above) >= means.k else np.inf
+    scale = {"cosine": 1.0, "dot": max(lengths), "l2": 2 * max(lengths)}[metric]
+    last = case.above[k - 1].score if len(case.above) >= k else np.inf
+    pieces = [piece for piece in one.pieces if piece in found]
 
-    def answers(number: int) -> bool:
-        if means.words is None:
+    def rank(name: object) -> int | None:
+        return found[name].rank if name in found else None
+
+    def answers(piece: TextPiece) -> bool:
+        if means.words is None or means.words.share(case.query, set(words_of(piece.text))) >= ANSWERS:
             return True
-        share = means.words.share(case.query, set(words_of(one.pieces[number].text)))
-        return share >= ANSWERS or float(ranks.scores[metric][start, number]) >= last + NEARER * scale
+        by_chance = len(pieces) * found[piece].rank / max(rows, 1)
+        return by_chance <= BY_CHANCE or found[piece].score >= last + NEARER * scale
 
-    # Of pieces that would be found, one that answers; of equals, the longest.
-    known = [(rank(0, number), number) for number in range(len(one.pieces))]
-    best = min(known, key=lambda it: (not (it[0] <= means.k and answers(it[1])), it), default=None)
+    serves = {piece: found[piece].rank <= k and answers(piece) for piece in pieces}
+    best = min(pieces, key=lambda piece: (not serves[piece], found[piece].rank, -found[piece].score), default=None)
+    names = {named.name for named in below if isinstance(named, Mend)}
+    names |= {mends.IN_PIECES.name} if best in below else set()
+    names |= {mends.asked(query.said).name for query in one.asked if query.said in below}
+    if one.field is not None:
+        names |= {mends.field(one.field.name, way is BEFORE).name for way in (BEFORE, ALONE) if way in below}
     return replace(
         case,
-        read=read_of(function, case.row.text) if case.row is not None and case.row.text else None,
+        read=read_of(function, case.row.text) if case.row.text else None,
         query_read=read_of(function, case.query, "query"),
-        piece=None if best is None else one.pieces[best[1]],
-        piece_rank=None if best is None else best[0],
-        piece_answers=best is not None and answers(best[1]),
+        piece=best,
+        piece_rank=rank(best),
+        piece_words=max((piece.end - piece.start for piece in pieces if serves[piece]), default=0),
+        piece_answers=best is not None and answers(best),
         field=None
-        if one.field is None
-        else replace(one.field, rank=rank(0, len(one.pieces)), alone=rank(0, len(one.pieces) + 1)),
-        readings=tuple((said, rank(number)) for number, said in enumerate(one.said, 1)),
+        if one.field is None or BEFORE not in found or ALONE not in found
+        else replace(one.field, rank=found[BEFORE].rank, alone=found[ALONE].rank),
+        readings=tuple((query.said, found[query.said].rank) for query in one.asked if query.said in found),
         sticky=one.sticky,
-        sticky_rank=rank(len(one.queries) - 1) if one.sticky else None,
+        sticky_rank=rank(mends.WITHOUT_STICKY),
+        again=rank(mends.AGAIN),
+        below=frozenset(names),
     )

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from embaudit.declared.document import Column, Page, Section, Table, Value
 from embaudit.questions.why.above import counted_kinds
 from embaudit.questions.why.case import Case
+from embaudit.questions.why.mends import TriedMend
+from embaudit.questions.why.unexpected import LEFT_OUT, CameUp
 from embaudit.questions.why.verdict import Diagnosis, heading_of
 from embaudit.statistics.intervals import exact_share
 from embaudit.words.estimate import Estimate
@@ -23,6 +25,8 @@ LONGEST, ABOVE, WALKED = 70, 10, 20
 def why_page(report: WhyReport) -> Page:
     """The verdict, then the walk."""
     identity = [("by", report.function), ("took", f"{report.seconds:.0f} s")]
+    if encodes := report.walked.encodes:
+        identity.append(("tried", f"{encodes:,} {'text' if encodes == 1 else 'texts'} encoded for it"))
     cases = report.cases
     if len(cases) == 1:
         identity.insert(0, ("query", cut(cases[0][0].query, LONGEST)))
@@ -32,24 +36,34 @@ def why_page(report: WhyReport) -> Page:
 def _sections(report: WhyReport) -> Iterator[Section]:
     cases = report.cases
     if len(cases) == 1:
-        case, _ = cases[0]
-        yield Section("The walk", [_walk(report, case)])
+        case, lost = cases[0]
+        yield Section("The walk", [_walk(report, case, lost)])
+        if (up := report.came_up.get(0)) is not None and up.left_out:
+            yield Section("Words left out", [_left_out(up)])
         if case.above:
             yield Section("Above it", [_above(case)])
         return
     yield Section("Where they were lost", [_shares(report)])
+    if report.mends:
+        yield Section("What would find them", [_mends(report)])
     yield Section("Each of them", [_each(cases)])
-    for case, lost in [one for one in cases if one[1].lost != "found"][:WALKED]:
-        yield Section(cut(case.query, LONGEST), [lost.told, _walk(report, case)])
+    shown = [place for place, (_, lost) in enumerate(cases) if lost.lost not in ("found", "not shown")]
+    for place in shown[:WALKED]:
+        case, lost = cases[place]
+        up = report.came_up.get(place)
+        left_out = [_left_out(up)] if up is not None and up.left_out else []
+        yield Section(cut(case.query, LONGEST), [lost.told, _walk(report, case, lost), *left_out])
 
 
-def _walk(report: WhyReport, case: Case) -> Table:
+def _walk(report: WhyReport, case: Case, lost: Diagnosis) -> Table:
     rows = [
         ("row", _row(report, case)),
         ("function", _function(report, case)),
         ("search", _search(report, case)),
         ("words", _words(report, case)),
     ]
+    if (up := next((one for one in report.came_up.values() if one.case is case), None)) is not None:
+        rows.append(("itself", _is_itself(up)))
     if case.piece is not None:
         rows.append(("pieces", _pieces(case)))
     if case.field is not None:
@@ -63,7 +77,50 @@ def _walk(report: WhyReport, case: Case) -> Table:
         rows.append(("asked", "; ".join(f"{said} {rank:,}" for said, rank in case.readings)))
     if case.also is not None:
         rows.append(("also", str(case.also)))
+    if lost.trials:
+        rows.append(("mends", "; ".join(map(_tried, lost.trials))))
     return Table((Column("step"), Column("what it shows", is_prose=True)), [row for row in rows if row[1]])
+
+
+def _left_out(up: CameUp) -> Table:
+    """Words without which the row would be farther, the farthest first."""
+    rows: list[tuple[Value, ...]] = [
+        (" and ".join(one.words), one.side, one.attempt.rank) for one in up.left_out[:LEFT_OUT]
+    ]
+    return Table((Column("without", is_prose=True), Column("of the"), Column("rank", ",")), rows)
+
+
+def _is_itself(up: CameUp) -> str:
+    """What of the row itself brings it up."""
+    said = [
+        f"in {up.case.in_results:.0%} of other rows' first ten",
+        f"{up.words:,} words, a usual text {up.usual:.0f}" if up.usual else "",
+        f"its text has {up.share:.0%} of the query's words, by weight" if up.share else "",
+        f"by its own vector {up.again:,}" if up.again is not None else "",
+    ]
+    return "; ".join(filter(None, said))
+
+
+def _tried(trial: TriedMend) -> str:
+    if trial.why_not:
+        return f"{trial.mend.name}, not tried: {trial.why_not}"
+    then = "not ranked" if trial.after is None else f"{trial.after:,}"
+    return f"{trial.mend.name} {then}{'' if trial.is_confirmed else ' (not enough)'}"
+
+
+def _mends(report: WhyReport) -> Table:
+    """The cheapest first: how many lost queries each finds, and how many that none before does."""
+    rows: list[tuple[Value, ...]] = [
+        (one.mend.name, one.more, one.found, one.mend.cost.shown, one.mend.done) for one in report.mends
+    ]
+    columns = (
+        Column("would be found", is_prose=True),
+        Column("more", ","),
+        Column("of all", ","),
+        Column("costs", is_prose=True),
+        Column("tried so", is_prose=True, is_detail=True),
+    )
+    return Table(columns, rows)
 
 
 def _row(report: WhyReport, case: Case) -> str:
@@ -109,7 +166,7 @@ def _search(report: WhyReport, case: Case) -> str:
         return f"the store has it at {answer.rank:,}{same}{how}"
     if answer.copy is not None:
         return f"the store has a copy of it, {answer.copy[0]}, at {answer.copy[1]:,}{how}"
-    finds = f"; {answer.finds[0]} finds it at {answer.finds[1]:,}" if answer.finds is not None else ""
+    finds = "".join(f"; {said} finds it at {rank:,}" for said, rank in answer.finds[:1])
     wide = f", and has it at {answer.wide:,} of a hundred" if answer.wide is not None else ""
     given = f"not among the {len(answer.given):,} that the store gives" if answer.given else "the store gives none"
     return f"{given}{wide}{finds}{how}"

@@ -1,4 +1,4 @@
-"""Pieces of a text, from half of what the function reads down to a sentence or two, and where they stand."""
+"""Pieces of a text, half and a quarter of what the function reads, and its sentences, and where they stand."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from dataclasses import dataclass
 
 from embaudit.checkpoint import TextKind
 from embaudit.embedders.function import EmbeddingFunction
+from embaudit.questions.why.readings import SENTENCE_END
 
 # Words of a piece where nobody knows how much is read, and the fewest of a text that is cut.
 WORDS, FEWEST = 100, 40
-# The shortest pieces, in words: what answers may be one sentence.
-SHORTEST = 12
-# Pieces of a text at most, of the longest and of each shorter size; of a longer text, pieces are longer.
+# The shortest windows, in words, and what is no sentence any more.
+SHORTEST, LONGEST = 12, 60
+# Pieces of a text at most, of the longest windows and of sentences; of a longer text, pieces are longer.
 MOST, MOST_SHORT = 60, 120
 
 
@@ -62,7 +63,7 @@ def read_of(function: EmbeddingFunction, text: str, role: TextKind | None = None
 
 
 def pieces_of(function: EmbeddingFunction, text: str) -> list[TextPiece]:
-    """Windows of words that overlap by half, the longest first, each size half of the one before; none of a short text.
+    """Windows of half and a quarter of what is read, which overlap by half, and sentences; none of a short text.
 
     A sentence that answers is a small part of a long piece, and may not be what its vector says.
     """
@@ -76,9 +77,10 @@ def pieces_of(function: EmbeddingFunction, text: str) -> list[TextPiece]:
     size = max(size, math.ceil(2 * len(words) / MOST))
     if size >= len(words):
         size = math.ceil(len(words) / 2)
-    windows = list(_windows(len(words), size))
-    while (size := size // 2) >= SHORTEST and 2 * len(words) <= MOST_SHORT * size:
-        windows += _windows(len(words), size)
+    windows = list(_windows(0, len(words), size))
+    if size // 2 >= SHORTEST:
+        windows += _windows(0, len(words), size // 2)
+    windows = list(dict.fromkeys([*windows, *_sentences(text)]))
     tokens = _tokens_before(function, words, [start for start, _ in windows])
     return [
         TextPiece(
@@ -92,11 +94,29 @@ def pieces_of(function: EmbeddingFunction, text: str) -> list[TextPiece]:
     ]
 
 
-def _windows(words: int, size: int) -> Iterator[tuple[int, int]]:
-    starts = list(range(0, max(words - size, 0) + 1, max(size // 2, 1)))
-    if starts[-1] + size < words:
-        starts.append(words - size)
-    yield from ((start, start + size) for start in starts)
+def _windows(start: int, end: int, size: int) -> Iterator[tuple[int, int]]:
+    starts = list(range(start, max(end - size, start) + 1, max(size // 2, 1)))
+    if starts[-1] + size < end:
+        starts.append(end - size)
+    yield from ((one, min(one + size, end)) for one in starts)
+
+
+def _sentences(text: str) -> Iterator[tuple[int, int]]:
+    """Sentences as ranges of words: short ones with the next, long ones in parts, and of a long text, more together."""
+    lengths = [len(one.split()) for one in SENTENCE_END.split(text) if one.strip()]
+    least = max(SHORTEST // 2, math.ceil(sum(lengths) / MOST_SHORT))
+    start = end = 0
+    for length in lengths:
+        end += length
+        if end - start > LONGEST:
+            yield from _windows(start, end, max(LONGEST // 2, least))
+        elif end - start < least:
+            continue
+        else:
+            yield start, end
+        start = end
+    if end > start:
+        yield start, end
 
 
 def _tokens_before(function: EmbeddingFunction, words: list[str], starts: list[int]) -> list[int | None]:

@@ -28,9 +28,10 @@ class WhyQuestion(CheckpointOptions, RoleOptions, CacheOptions, QuerySettingsPar
 
     The walk from the query to the place where it was lost: is the row there, was its vector built by FUNCTION from its
     text, how much of that is read, where does exact search rank it and who stands above, does the store's own search
-    reach it, would words find it, or another way to ask. --json says where in one word: absent, vector, text, function,
-    search, filter, cut-off, or found. Exit code 0 if everything is found, 1 if something is lost, 2 if that could not
-    be told.
+    reach it, would words find it, or another way to ask. What would mend it is tried, without writing to the store: the
+    cause is confirmed, or the next one is taken. With --unexpected: why did a row come up? --json says where in one
+    word: absent, vector, text, function, search, filter, cut-off, or found. Exit code 0 if everything is found, 1 if
+    something is lost or came up, 2 if that could not be told.
     """
 
     asks: ClassVar = "why"
@@ -43,6 +44,9 @@ class WhyQuestion(CheckpointOptions, RoleOptions, CacheOptions, QuerySettingsPar
     )
     expect: Annotated[str | Sequence[str] | None, Option(metavar="ID")] = Field(
         None, kw_only=False, description="The id, or the text, that it should find; one a query."
+    )
+    unexpected: Annotated[str | Sequence[str] | None, Option(metavar="ID")] = Field(
+        None, description="In place of --expect: the id, or the text, that came up and should not. Why did it?"
     )
     golden: Annotated[PathName | None, Option(is_file=True)] = Field(
         None, description="A file of both: CSV or JSON lines with query and expect."
@@ -66,6 +70,11 @@ class WhyQuestion(CheckpointOptions, RoleOptions, CacheOptions, QuerySettingsPar
         """What was asked for, from a file and besides."""
         from embaudit.corpora.golden import GoldenQuery, read_golden
 
+        if self.unexpected is not None and (self.expect is not None or self.golden is not None):
+            raise UsageError(
+                "--unexpected asks why a row came up, --expect and --golden why one did not.",
+                next_step="Ask one after the other.",
+            )
         found = [] if self.golden is None else read_golden(Path(self.golden))
         for query, answers in self._pairs().items():
             if not answers:
@@ -76,24 +85,26 @@ class WhyQuestion(CheckpointOptions, RoleOptions, CacheOptions, QuerySettingsPar
         return found
 
     def _pairs(self) -> Mapping[str, str | Sequence[str]]:
-        if self.query is None and self.expect is None:
+        named = self.expect if self.unexpected is None else self.unexpected
+        option = "expect" if self.unexpected is None else "unexpected"
+        if self.query is None and named is None:
             return {}
         if isinstance(self.query, Mapping):
             return self.query
         if isinstance(self.query, str):
-            if self.expect is None:
+            if named is None:
                 raise UsageError("It is not said what the query should find.", next_step='--expect "ID or text"')
-            return {self.query: self.expect}
+            return {self.query: named}
         queries = self.query or ()
-        expected = [self.expect] if isinstance(self.expect, str) else self.expect or ()
-        if len(queries) != len(expected):
+        rows = [named] if isinstance(named, str) else named or ()
+        if len(queries) != len(rows):
             raise UsageError(
-                f"--query was given {len(queries)} times and --expect {len(expected)}.",
-                next_step="Give each --query its --expect, in the same order.",
+                f"--query was given {len(queries)} times and --{option} {len(rows)}.",
+                next_step=f"Give each --query its --{option}, in the same order.",
             )
         pairs: dict[str, list[str]] = {}
-        for query, answer in zip(queries, expected, strict=True):
-            pairs.setdefault(query, []).append(answer)
+        for query, row in zip(queries, rows, strict=True):
+            pairs.setdefault(query, []).append(row)
         return pairs
 
     def texts_sent(self) -> Iterator[SentTexts]:
@@ -129,6 +140,7 @@ class WhyQuestion(CheckpointOptions, RoleOptions, CacheOptions, QuerySettingsPar
                 severe=() if self.tokens is None else _severe_ids(Path(self.tokens), function),
                 also=other,
                 places=OtherPlaces(named, rows),
+                is_unexpected=self.unexpected is not None,
                 seed=self.seed,
                 progress=progress.done,
             )

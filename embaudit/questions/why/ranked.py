@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from embaudit.questions.search.exact import Exact, Progress, exact_search, scores_of
 from embaudit.questions.search.recall import MARGIN
-from embaudit.stores.store import Metric, Store
+from embaudit.stores.store import Metric, RowBatch, Store
 
 FIRST = 10
 
@@ -58,3 +58,18 @@ def ranked(
     bounds = {metric: np.where(np.isfinite(found), found, np.inf) for metric, found in scores.items()}
     k = {metrics[0]: max(kept, FIRST) + MARGIN} if kept else {}
     return RankedQueries(exact_search(store, queries, k, bounds, progress), scores)
+
+
+def observed(store: Store, numbers: Collection[int], into: dict[int, np.ndarray]) -> Store:
+    """The store, of which a pass keeps the vectors of these rows."""
+
+    def batches(fields: Sequence[str] = ()) -> Iterator[RowBatch]:
+        for batch in store.batches(fields):
+            for number in numbers:
+                if batch.start <= number < batch.start + batch.rows:
+                    for places, vectors in batch.vectors.values():
+                        for at in np.flatnonzero(places == number - batch.start):
+                            into[number] = np.asarray(vectors[at], np.float64)
+            yield batch
+
+    return replace(store, batches=batches)

@@ -26,7 +26,9 @@ LAST_LINE, LAST_BUT_ONE, LAST_SENTENCE, LAST_QUESTION = (
     "by its last sentence alone",
     "by its last question alone",
 )
-ENDS = (LAST_LINE, LAST_BUT_ONE, LAST_BUT_ONE, LAST_SENTENCE, LAST_QUESTION)
+ENDS = (LAST_LINE, LAST_BUT_ONE, LAST_SENTENCE, LAST_QUESTION)
+# How a query without its typos is said to be asked.
+AS_MENDED = "as '"
 
 
 class OtherQuery(NamedTuple):
@@ -45,7 +47,7 @@ def other_queries(function: EmbeddingFunction, query: str, vocabulary: Set[str])
     ]
     found += [OtherQuery(said, text, "query") for said, text in ends_of(query).items()]
     if (mended := without_typos(query, vocabulary)) is not None:
-        found.append(OtherQuery(f"as {mended!r}", mended, "query"))
+        found.append(OtherQuery(f"{AS_MENDED}{mended}'", mended, "query"))
     # Many ask for a text as they ask for a document: once is enough.
     ways = {function.alike("document"): "as a document", "text": "without the query's prompt"}
     if function.alike("document") == "text":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,16 +14,17 @@ from embaudit.questions.search.metric import DECLARED
 from embaudit.questions.vectors.roles import as_rows_were_built
 from embaudit.questions.why.above import AboveAmong, RowAbove, kinds_of, near_among, usual_words
 from embaudit.questions.why.absent import NEAR_IDS, near_ids
-from embaudit.questions.why.asked import answers, as_rows_have_it
-from embaudit.questions.why.built import IndexOrigin, how_built
+from embaudit.questions.why.asked import WIDE, answers, as_rows_have_it
+from embaudit.questions.why.built import IndexOrigin, how_built, kept_form
 from embaudit.questions.why.case import OTHER_QUERIES, Case, StoreAnswer
-from embaudit.questions.why.gathered import ExpectedRow, StoreScan, WordWeights, gather
+from embaudit.questions.why.gathered import ExpectedRow, StoreScan, fields_of, gather
 from embaudit.questions.why.other_ways import OtherMeans, has_vector, with_other_ways
-from embaudit.questions.why.ranked import FIRST, RankedQueries, ranked
+from embaudit.questions.why.ranked import FIRST, RankedQueries, observed, ranked
 from embaudit.questions.why.readings import OtherQuery, encoded
 from embaudit.questions.why.verdict import ShownResults
+from embaudit.questions.why.words import WordWeights, with_words
 from embaudit.stores.search import Settings, StoreSearch
-from embaudit.stores.store import Metric, RowBatch, Store
+from embaudit.stores.store import Metric, Store
 
 # Stored rows whose neighbours say which rows stand in everybody's results.
 OTHERS = 200
@@ -38,6 +39,9 @@ class SearchTraces:
         rows: that are ranked: those that the filter keeps, with a vector.
         metric: by which rows are ranked; empty if they cannot be.
         declared: by the function.
+        queries: (Q, D) of the cases; None if they have more numbers than the rows.
+        means: by which rows were sought.
+        encodes: texts that were encoded for what was tried.
     """
 
     cases: tuple[Case, ...]
@@ -46,6 +50,9 @@ class SearchTraces:
     metric: Metric
     declared: Metric
     rows: int = 0
+    queries: np.ndarray | None = None
+    means: OtherMeans | None = None
+    encodes: int = 0
 
 
 def walk(
@@ -80,10 +87,11 @@ def walk(
     walked = SearchTraces((), gathered, built, metric, declared)
     asked_as = encoded(function, [OtherQuery("", case.query, "query") for case in golden])
     queries = _cut(asked_as, gathered)
-    candidates = [
-        [row for one in case.expected for row in gathered.rows[one] if row.passes and not _wrong(row, gathered)]
-        for case in golden
-    ]
+    candidates = []
+    for asked_for in golden:
+        rows = [row for one in asked_for.expected for row in gathered.rows[one] if not _wrong(row, gathered)]
+        # What the filter leaves out is ranked as if it were kept.
+        candidates.append([row for row in rows if row.passes] or rows)
     if queries is None or not _can_be_ranked(gathered):
         wrong = _longer(asked_as, gathered)
         found_cases = [_unranked(case, gathered, built) for case in golden]
@@ -92,7 +100,8 @@ def walk(
     cases = []
     asked = None
     if search is not None and (not where or search.takes_where):
-        asked = answers(search, settings, as_rows_have_it(where, gathered.kinds), cut_off.k)
+        kept = as_rows_have_it(where, gathered.kinds)
+        asked = answers(search, settings, kept, cut_off.k, is_alone=len(golden) == 1)
     for place, one in enumerate(golden):
         best = _best(found, metric, place, candidates[place])
         if best is None or not np.isfinite(queries[place]).all():
@@ -100,7 +109,7 @@ def walk(
             continue
         number, row = best
         case = _case(walked, one, row, found, place, number)
-        if asked is not None and row.id is not None:
+        if asked is not None and row.id is not None and row.passes:
             is_owed = case.rank is not None and case.rank <= cut_off.k
             answer = asked(queries[place], row, is_owed)
             case = replace(case, answer=replace(answer, copy=_copy(answer, row, gathered)))
@@ -111,55 +120,30 @@ def walk(
     if gathered.texts is not None and any(gathered.texts):
         words = Bm25(gathered.texts, [case.query for case in cases])
         weights = WordWeights(len(gathered.texts), words.having)
-        cases = [_with_words(case, words, gathered) for case in cases]
+        nearest = found.exact.nearest[walked.metric].rows
+        cases = [with_words(case, words, gathered, nearest[place]) for place, case in enumerate(cases)]
         if any(word not in words.known for case in cases for word in words_of(case.query)):
             vocabulary = set().union(*map(words_of, gathered.texts))
     vectors: dict[int, np.ndarray] = {}
-    lost = [case for case in cases if case.rank is not None and case.rank > cut_off.k]
-    cases = with_other_ways(
-        _observed(searched, {one.number for case in lost for one in case.above}, vectors),
-        function,
-        cases,
-        queries,
-        walked.metric,
-        OtherMeans(cut_off.k, vocabulary, severe, weights, _fields_of(store, lost)),
-        lambda done: progress("exact search of pieces and other queries: rows", done, searched.rows),
-    )
+    lost = [case for case in cases if case.is_lost(cut_off.k)]
     sample = gathered.profile.sample
+    means = OtherMeans(
+        cut_off,
+        vocabulary,
+        severe,
+        weights,
+        fields_of(store, {case.row.number for case in lost if case.row is not None}),
+        {} if built is None else built.texts,
+        kept_form(sample.vectors, store.rounded),
+    )
+    above = {one.number for case in lost for one in case.above}
+    watched = observed(searched, above, vectors)
+    cases, encodes = with_other_ways(watched, function, cases, queries, walked.metric, means, progress)
     near = near_among(np.asarray(sample.vectors[:OTHERS], np.float64))
     usual = usual_words(gathered.texts or ())
     among = AboveAmong(min(OTHERS, len(sample)), found.exact.rows, usual, vectors, near)
     cases = [replace(case, above=kinds_of(case.above, among)) for case in cases]
-    return replace(walked, cases=tuple(cases), rows=found.exact.rows)
-
-
-def _fields_of(store: Store, cases: Sequence[Case]) -> dict[int, dict[str, str]]:
-    """What else the rows of these cases hold, by row number: by field, as text."""
-    numbers = {case.row.number for case in cases if case.row is not None}
-    if not numbers or not store.fields:
-        return {}
-    found: dict[int, dict[str, str]] = {}
-    for batch in store.batches(store.fields):
-        for number in numbers:
-            if batch.start <= number < batch.start + batch.rows:
-                values = {name: some[number - batch.start] for name, some in batch.fields.items()}
-                found[number] = {name: str(one) for name, one in values.items() if one is not None}
-    return found
-
-
-def _observed(store: Store, numbers: Collection[int], into: dict[int, np.ndarray]) -> Store:
-    """The store, of which a pass keeps the vectors of these rows."""
-
-    def batches(fields: Sequence[str] = ()) -> Iterator[RowBatch]:
-        for batch in store.batches(fields):
-            for number in numbers:
-                if batch.start <= number < batch.start + batch.rows:
-                    for places, vectors in batch.vectors.values():
-                        for at in np.flatnonzero(places == number - batch.start):
-                            into[number] = np.asarray(vectors[at], np.float64)
-            yield batch
-
-    return replace(store, batches=batches)
+    return replace(walked, cases=tuple(cases), rows=found.exact.rows, queries=queries, means=means, encodes=encodes)
 
 
 def _copy(answer: StoreAnswer, row: ExpectedRow, gathered: StoreScan) -> tuple[str, int] | None:
@@ -244,7 +228,7 @@ def _ranked_cases(
         [*vectors, *([] for _ in range(len(others)))],
         metrics,
         lambda done: progress("exact search: rows", done, store.rows),
-        kept=k,
+        kept=max(k, WIDE),
     )
 
 
@@ -267,12 +251,13 @@ def _case(
         one.query,
         expected,
         row,
-        passes=True,
+        passes=row.passes,
         rank=found.rank(metric, query, place),
         score=score,
         cosine=None if by_cosine is None else float(by_cosine[query, place]),
         declared_rank=found.rank(declared, query, place) if declared != metric else None,
         above=_above(walked, found, query, score, row),
+        in_results=_share(walked, found, row),
     )
     return _of_row(case, walked.built, walked.gathered)
 
@@ -293,6 +278,14 @@ def _above(
     return tuple(rows)
 
 
+def _share(walked: SearchTraces, found: RankedQueries, row: ExpectedRow) -> float:
+    """Of the other rows' first ten, the share that has this one."""
+    counts, queries = _in_results(walked, found)
+    passing = walked.gathered.passing
+    number = row.number if passing is None else int(np.searchsorted(passing, row.number))
+    return counts.get(number, 0) / max(queries, 1) if row.passes else 0.0
+
+
 def _in_results(walked: SearchTraces, found: RankedQueries) -> tuple[Mapping[int, int], int]:
     """In how many of the other rows' first ten each row is, their own left out; and how many there are."""
     sample, nearest = walked.gathered.profile.sample, found.exact.nearest[walked.metric]
@@ -307,13 +300,3 @@ def _in_results(walked: SearchTraces, found: RankedQueries) -> tuple[Mapping[int
         for number in rows:
             counts[number] = counts.get(number, 0) + 1
     return counts, others
-
-
-def _with_words(case: Case, index: Bm25, gathered: StoreScan) -> Case:
-    """The case with its row's rank by BM25, among the rows that the filter keeps."""
-    if case.row is None:
-        return case
-    scores = index.scores(case.query)
-    own = scores[case.row.number]
-    kept = scores if gathered.passing is None else scores[gathered.passing]
-    return replace(case, words=int((kept > own).sum()) + 1 if own > 0 else None)
