@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from embaudit.checkpoint.load import Checkpoint
-from embaudit.checkpoint.memory import in_halves
+from embaudit.checkpoint.memory import in_halves, tokens_within
 from embaudit.checkpoint.pooling import pool
-from embaudit.checkpoint.size import tokens_within
 from embaudit.words.errors import MeasureError
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from embaudit.checkpoint import CheckpointRef, LoadOptions, ResolvedCheckpoint, resolve
-from embaudit.checkpoint.exports import exports_of, format_of
+from embaudit.checkpoint.files import exports_of, format_of
 from embaudit.checkpoint.onnx_encoder import OnnxEncoder, OnnxModel
 from embaudit.checkpoint.onnx_file import read_onnx
 from embaudit.checkpoint.weightless import load_without_weights

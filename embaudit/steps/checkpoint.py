@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from embaudit.checkpoint.describe import describe_row
+from embaudit.checkpoint.card import describe_row
 from embaudit.steps.results import CheckpointSpec, checkpoint_of
 from embaudit.steps.step import Outputs, step
 from embaudit.steps.tables import CheckpointRow

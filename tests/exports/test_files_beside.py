@@ -19,7 +19,7 @@ from some_rows import mostly_slow
 from tiny import tiny_bert
 
 from embaudit.checkpoint import load_checkpoint
-from embaudit.checkpoint.exports import exports_of
+from embaudit.checkpoint.files import exports_of
 from embaudit.checkpoint.onnx_file import read_onnx
 from embaudit.declared.finding import Finding
 from embaudit.measures.quality.material import Material, sample_material

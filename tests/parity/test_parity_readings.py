@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embaudit.checkpoint import Checkpoint, Encoder
-from embaudit.checkpoint.hard_texts import WORDS
+from embaudit.checkpoint.agreement import WORDS
 from embaudit.questions.parity.clients import HEADERS, TEXT_CHANGES
 from embaudit.questions.parity.compare import apart, compare_kind
 from embaudit.questions.parity.explain import explain

@@ -17,7 +17,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
 from embaudit.checkpoint.encoder import counted
-from embaudit.checkpoint.size import multiplied, tokens_within
+from embaudit.checkpoint.memory import multiplied, tokens_within
 from embaudit.measures.integrity.function import function_findings
 from embaudit.measures.integrity.hard import HardTexts
 from embaudit.measures.integrity.numerics import full_findings

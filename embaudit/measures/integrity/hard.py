@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from embaudit.checkpoint import Encoder
-from embaudit.checkpoint.hard_texts import KINDS
+from embaudit.checkpoint.agreement import KINDS
 
 
 class HardTexts:

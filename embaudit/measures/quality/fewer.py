@@ -12,7 +12,7 @@ from math import ceil, sqrt
 from typing import Any
 
 from embaudit.checkpoint import Checkpoint
-from embaudit.checkpoint.size import multiplied
+from embaudit.checkpoint.memory import multiplied
 from embaudit.declared.finding import Finding
 from embaudit.declared.rule import Rule, number, percent
 from embaudit.measures.quality.material import SAMPLE, Material

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from embaudit.checkpoint import TextKind
-from embaudit.checkpoint.hard_texts import WORDS, long_text
+from embaudit.checkpoint.agreement import WORDS, long_text
 from embaudit.declared.finding import Finding
 from embaudit.declared.rule import Rule, number
 from embaudit.embedders.function import EmbeddingFunction

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from embaudit.checkpoint.hard_texts import KINDS
+from embaudit.checkpoint.agreement import KINDS
 from embaudit.declared.finding import Finding
 from embaudit.declared.rule import Rule
 from embaudit.embedders.function import Answers

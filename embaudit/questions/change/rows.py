@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.vocabulary.entries import special_ids
-from embaudit.checkpoint.vocabulary.origin import is_marker
-from embaudit.checkpoint.vocabulary.script import script_of
+from embaudit.checkpoint.vocabulary.script import is_marker, script_of
 from embaudit.declared.finding import Finding
 from embaudit.declared.rule import Rule
 from embaudit.measures.integrity.certificate import CHUNK

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 
 from embaudit.checkpoint import Encoder
-from embaudit.checkpoint.hard_texts import KINDS
+from embaudit.checkpoint.agreement import KINDS
 from embaudit.corpora.downstream.retrieval import CUT as NEIGHBOURS
 from embaudit.corpora.downstream.retrieval import overlaps, ranked
 from embaudit.declared.finding import Finding

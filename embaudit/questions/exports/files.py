@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from embaudit.checkpoint import Checkpoint
-from embaudit.checkpoint.exports import ExportedFile, Format, exports_of, format_of
-from embaudit.checkpoint.files import read_object, refuse_pointers
-from embaudit.checkpoint.hard_texts import KINDS
+from embaudit.checkpoint.agreement import KINDS
+from embaudit.checkpoint.files import ExportedFile, Format, exports_of, format_of, read_object, refuse_pointers
 from embaudit.checkpoint.onnx_encoder import INSTALL, has_onnxruntime
 from embaudit.checkpoint.onnx_file import OnnxFile, UnsafeFile, read_onnx
 from embaudit.checkpoint.tokenizer import NO_LIMIT, TOKENIZER_CONFIG

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 from embaudit.checkpoint import Checkpoint
-from embaudit.checkpoint.inputs import SegmentIds
+from embaudit.checkpoint.probe import SegmentIds
 from embaudit.checkpoint.prompts import PromptTokens, prompt_tokens
 from embaudit.checkpoint.settings import read_settings
 from embaudit.checkpoint.tokenizer import NO_LIMIT, position_limit

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 import numpy as np
 
 from embaudit.checkpoint import Checkpoint, TextKind
-from embaudit.checkpoint.hard_texts import KINDS, WORDS, long_text
+from embaudit.checkpoint.agreement import KINDS, WORDS, long_text
 from embaudit.checkpoint.tokenizer import NO_LIMIT
 
 MORE_KINDS: dict[str, tuple[str, ...]] = {

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from embaudit.checkpoint import Checkpoint
-from embaudit.checkpoint.hard_texts import KINDS, long_text
+from embaudit.checkpoint.agreement import KINDS, long_text
 from embaudit.checkpoint.prompts import NO_PROMPTS
 from embaudit.checkpoint.tokenizer import NO_LIMIT
 from embaudit.questions.parity.texts import (
