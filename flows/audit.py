@@ -19,7 +19,7 @@ from embaudit.steps.checkpoint import describe_checkpoint
 from embaudit.steps.corpora import rows_read
 from embaudit.steps.progress import measuring
 from embaudit.steps.results import NoteText, Staged, StagedCorpus, stage_rows
-from embaudit.steps.staging.leftovers import in_use
+from embaudit.steps.staging.files import in_use
 from embaudit.steps.staging.stage import read_rows
 from embaudit.steps.tables import AuditCorpusRow
 from embaudit.system.settings import Settings

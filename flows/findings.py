@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
-from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Finding
 from embaudit.measures.findings import find_all
 from embaudit.questions.check.verdict import verdict_of_audit
 from embaudit.steps.results import Staged, StagedCorpus, stage_rows

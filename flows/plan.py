@@ -22,7 +22,7 @@ from embaudit.measures.profile import Profile, load_profile
 from embaudit.measures.run import Engine, InThisProcess, Run
 from embaudit.questions.audit import AuditRequest
 from embaudit.steps.results import CheckpointSpec, Staged, StagedCorpus, versions_here, versions_of
-from embaudit.system.keys import content_key
+from embaudit.system.files import content_key
 from embaudit.system.settings import Settings
 from embaudit.words.errors import UsageError
 from embaudit_flows.server.set_up import require_lasting_home

@@ -12,9 +12,8 @@ from typing import Any, TypeVar, cast
 
 from prefect import Flow
 
-from embaudit.steps.cluster import own_cluster, require_dask, require_workers
 from embaudit.steps.elsewhere import is_elsewhere, lost_workers
-from embaudit.steps.workers import end_with_command
+from embaudit.steps.workers import end_with_command, own_cluster, require_dask, require_workers
 from embaudit.system.settings import Settings
 
 AnyFlow = TypeVar("AnyFlow", bound=Flow[..., Any])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from embaudit.steps.results import stage_rows
-from embaudit.system.keys import content_key
+from embaudit.system.files import content_key
 from embaudit.warehouse.gate import GateVerdict, load_policy, run_gate
 from embaudit.warehouse.tables.watch import GateResultRow
 from embaudit.watch.open_items import gate_outcome

@@ -8,7 +8,7 @@ from typing import Any
 
 from prefect import task
 
-from embaudit.steps.staging.leftovers import delete_leftovers, find_leftovers
+from embaudit.steps.staging.files import delete_leftovers, find_leftovers
 from embaudit.system.address import warehouse_at
 from embaudit.warehouse.prune import Keep, prune
 from embaudit.warehouse.vacuum import vacuum

@@ -14,7 +14,7 @@ from embaudit.corpora.downstream.retrieval import Retrieval
 from embaudit.corpora.downstream.similarity import Similarity
 from embaudit.corpora.downstream.task import unit_rows
 from embaudit.corpora.judged import load_judged, relevant_of
-from embaudit.corpora.shapes import TextPair
+from embaudit.corpora.tally import TextPair
 from embaudit.measures.impact.arms import clean_and_poisoned, poison
 from embaudit.measures.quality.material import Collection, ScoredPairs
 from embaudit.measures.quality.measured import MeasuredPairs

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Finding
 from embaudit.pages.audit import audit_page
 from embaudit.pages.facts import read_audit
 from embaudit.pages.html import render_summary

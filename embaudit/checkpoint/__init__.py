@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 _PLACES = {
     "AskedPrompts": "prompts",
     "Checkpoint": "load",
-    "CheckpointIdentity": "identity",
+    "CheckpointIdentity": "reference",
     "CheckpointRef": "reference",
     "Encoder": "encoder",
     "LoadOptions": "load",
     "ResolvedCheckpoint": "reference",
     "TextKind": "prompts",
-    "identify": "identity",
+    "identify": "reference",
     "load_checkpoint": "load",
     "resolve": "reference",
 }

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from embaudit.declared.option import Option
+from embaudit.declared.rule import Option
 
 if TYPE_CHECKING:
     from embaudit.checkpoint import LoadOptions

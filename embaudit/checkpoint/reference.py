@@ -33,8 +33,7 @@ from embaudit.checkpoint.files import (
 from embaudit.checkpoint.modules import Recipe
 from embaudit.checkpoint.what_it_is import refuse_file, refuse_other_repository
 from embaudit.system.hub import Repository
-from embaudit.words.errors import CheckpointError
-from embaudit.words.suggest import closest
+from embaudit.words.errors import CheckpointError, closest
 
 # Everything a checkpoint can need, but no ONNX, TensorFlow or OpenVINO copies of the weights.
 HUB_FILES = [

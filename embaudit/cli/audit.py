@@ -11,7 +11,7 @@ import click
 from embaudit.api.run import refuse_early, run_audit
 from embaudit.cli.options import CHECKPOINT_FIELDS, request_options
 from embaudit.cli.shown import as_text, visible
-from embaudit.system.peak_memory import peak_memory
+from embaudit.system.processors import peak_memory
 from embaudit_flows.server.settings import set_defaults
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from embaudit.cli.options import warehouse_option, warehouse_path
 from embaudit.cli.shown import as_text, visible
-from embaudit.steps.staging.leftovers import delete_leftovers, find_leftovers
+from embaudit.steps.staging.files import delete_leftovers, find_leftovers
 from embaudit.system.address import Warehouse
 from embaudit.system.settings import Settings
 from embaudit.warehouse.prune import Keep

@@ -16,7 +16,7 @@ from pydantic.fields import FieldInfo
 
 from embaudit.cli.printed import OUTPUT, OutputOptions
 from embaudit.cli.waiting import progress_lines, say, say_that_texts_leave, time_left
-from embaudit.declared.option import PLAIN, Argument, Option
+from embaudit.declared.rule import PLAIN, Argument, Option
 from embaudit.questions.answer import ASKS
 from embaudit.questions.question import Progress, Question
 from embaudit.questions.report import Report

@@ -18,9 +18,8 @@ from embaudit.system.address import Warehouse
 from embaudit.system.settings import Settings
 from embaudit.warehouse.query import QueryResult, run_query
 from embaudit.warehouse.scores import ImportedScores, import_scores
-from embaudit.words.errors import UsageError
+from embaudit.words.errors import UsageError, did_you_mean
 from embaudit.words.sentences import listing
-from embaudit.words.suggest import did_you_mean
 
 SKIPPED_SHOWN = 5
 # A share is at most 1, a percentage rarely below: a task with both was imported in two units.

@@ -13,10 +13,8 @@ from typing import IO, Any
 
 from embaudit.corpora.fields import choose_columns
 from embaudit.corpora.openers import ByteSource, reading
-from embaudit.corpora.shapes import Kind
-from embaudit.corpora.tables import Record, named_rows, separated_rows
-from embaudit.corpora.tabular import file_records
-from embaudit.corpora.tally import UNDECODABLE, Flaw
+from embaudit.corpora.tables import Record, file_records, named_rows, separated_rows
+from embaudit.corpora.tally import UNDECODABLE, Flaw, Kind
 from embaudit.words.errors import CorpusError
 
 SUFFIXES = (".txt", ".csv", ".tsv", ".jsonl", ".json", ".parquet", ".arrow")

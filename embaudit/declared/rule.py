@@ -1,17 +1,86 @@
-"""A rule: what decides the level of a finding, and why there. ``docs/findings.md`` is made from the rules."""
+"""A rule: what decides the level of a finding, and why there. ``docs/findings.md`` is made from the rules.
+
+A finding: what a measure's figures mean for whoever deploys the checkpoint, and what to do about it.
+
+How a field of a request or question is written on the command line, where its name and type do not say it.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from math import isnan, nan
+from dataclasses import asdict, dataclass, replace
+from math import isfinite, isnan, nan
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar, Literal, get_args
 
 from embaudit.declared.figure import Direction
-from embaudit.declared.finding import LEVELS, Finding, Level
 from embaudit.words.errors import EmbauditError, is_of_interrupt, is_of_machine, one_line
+from embaudit.words.masking import masked
+from embaudit.words.sentences import ended, punctuated
+
+# ``problem``: do not deploy before someone has looked at it. ``look``: common among checkpoints in production, worth
+# knowing before such texts arrive. ``not measured``: not enough evidence to say.
+Level = Literal["problem", "look", "not measured", "ok"]
+LEVELS: tuple[Level, ...] = get_args(Level)
+# Per measure.
+MAX_FINDINGS = 3
+# Maps a table's name to its rows in one audit; empty if the audit has no such table.
+Rows = Callable[[str], list[dict[str, Any]]]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A measure's result in plain words; everything but ``level`` and ``sentence`` may be empty.
+
+    Attributes:
+        sentence: what was found, with its number and interval.
+        meaning: what that means for texts in production.
+        advice: what to do next; a command if there is one.
+        name: the rule behind the finding; stable across audits.
+        value, low, high: the number in the sentence, with its 95 % interval if it has one; None if not finite.
+    """
+
+    kind: ClassVar[str] = "finding"
+    level: Level
+    sentence: str
+    meaning: str = ""
+    advice: str = ""
+    name: str = ""
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+    def __post_init__(self) -> None:
+        # A sentence may repeat what a server or library said, and goes to pages and tables.
+        for name, end in (("sentence", ended), ("meaning", ended), ("advice", str)):
+            object.__setattr__(self, name, punctuated(end(masked(getattr(self, name)))))
+        # JSON and tables have no word for a number that is none.
+        for name in ("value", "low", "high"):
+            number = getattr(self, name)
+            object.__setattr__(self, name, number if number is not None and isfinite(number) else None)
+
+
+def worst_first(findings: Iterable[Finding]) -> list[Finding]:
+    """Problems first; within a level, as given."""
+    return sorted(findings, key=lambda finding: LEVELS.index(finding.level))
+
+
+def interval(low: float | None, high: float | None, form: str = ".2f") -> str:
+    """`` [0.41, 0.45]``; empty without an interval."""
+    return "" if low is None or high is None else f" [{low:{form}}, {high:{form}}]"
+
+
+# Columns of findings as rows that are staged, not published.
+STAGED_SCHEMA = {
+    **dict.fromkeys(("level", "sentence", "meaning", "advice", "name"), "string"),
+    **dict.fromkeys(("value", "low", "high"), "float64"),
+}
+
+
+def as_rows(findings: Iterable[Finding]) -> list[dict[str, Any]]:
+    """Rows of ``STAGED_SCHEMA``."""
+    return [asdict(finding) for finding in findings]
 
 
 @dataclass(frozen=True)
@@ -161,3 +230,36 @@ def guarded(part: str, check: Callable[[], list[Finding]]) -> list[Finding]:
                 part=part,
             )
         ]
+
+
+@dataclass(frozen=True)
+class Option:
+    """Stands in the field's ``Annotated``.
+
+    Attributes:
+        name: without dashes; by default, the field's.
+        metavar: what stands for the value in ``--help``; of an argument, its name there.
+        members: the values that are allowed, where the type does not list them.
+        example: a value, for the message about a wrong one.
+        is_file: whether it is the path of a file that must exist; ``may_be_folder``: or of a folder.
+        negates: whether it is a flag that makes the field false.
+        holds: ``store``, ``function`` or ``source`` (of texts), where the value names one.
+        default: what ``--help`` says of it where the default is found out later.
+    """
+
+    name: str = ""
+    metavar: str = ""
+    members: tuple[str, ...] = ()
+    example: str = ""
+    is_file: bool = False
+    may_be_folder: bool = False
+    negates: bool = False
+    holds: str = ""
+    default: str = ""
+
+
+class Argument(Option):
+    """Of a field that is given by its place on the command line, too; its metavar is its name there."""
+
+
+PLAIN = Option()

@@ -32,7 +32,7 @@ from embaudit.measures import (
     tempscale,
 )
 from embaudit.measures.measure import Measure, MeasureSettings
-from embaudit.system.installed import installed, unusable
+from embaudit.system.files import installed, unusable
 
 GROUP = "embaudit.measures"
 

@@ -17,7 +17,7 @@ from embaudit.measures.workload import Readable, Work
 
 if TYPE_CHECKING:
     from embaudit.declared.figure import Summary
-    from embaudit.declared.finding import Finding, Rows
+    from embaudit.declared.rule import Finding, Rows
     from embaudit.declared.table import Row
     from embaudit.measures.run import Run
     from embaudit.steps.results import Staged

@@ -14,9 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from embaudit.measures import DEFAULT_MEASURES, MEASURES, MeasureName, MeasureSettings
 from embaudit.measures.measure import Asked
-from embaudit.system.toml import complaint, read_toml
-from embaudit.words.errors import UsageError
-from embaudit.words.suggest import did_you_mean
+from embaudit.system.small_files import complaint, read_toml
+from embaudit.words.errors import UsageError, did_you_mean
 
 S = TypeVar("S", bound=MeasureSettings)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from embaudit.declared.document import Page
-from embaudit.declared.finding import LEVELS
+from embaudit.declared.rule import LEVELS
 from embaudit.measures import MEASURES
 from embaudit.pages import general
 from embaudit.pages.shares import of_one_audit

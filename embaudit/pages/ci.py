@@ -10,7 +10,7 @@ from importlib.metadata import version
 from urllib.parse import quote
 from xml.etree import ElementTree
 
-from embaudit.declared.finding import Finding, Level
+from embaudit.declared.rule import Finding, Level
 from embaudit.questions.report import Report
 from embaudit.warehouse.gate.verdict import GateVerdict
 

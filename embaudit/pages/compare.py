@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from embaudit.declared.document import Column, Page, Part, Section, Table, count
-from embaudit.declared.finding import LEVELS, Finding, Level
+from embaudit.declared.rule import LEVELS, Finding, Level
 from embaudit.pages.shares import shares_section
 from embaudit.pages.sides import MEANS_NOTHING, Comparison, Side, compare_sides
 from embaudit.questions.check.verdict import FIRST

@@ -13,7 +13,7 @@ from typing import Any
 import duckdb
 
 from embaudit.declared.document import Column, Page, Part, Section, Table, count
-from embaudit.declared.finding import LEVELS, Finding, Level
+from embaudit.declared.rule import LEVELS, Finding, Level
 from embaudit.pages.compare import FIGURES
 from embaudit.pages.sides import difference_interval
 from embaudit.questions.answer import WORSE_WHEN, AnswerFigure

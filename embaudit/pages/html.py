@@ -16,7 +16,7 @@ from markupsafe import Markup
 from embaudit.declared.document import Page, figures
 from embaudit.pages.svg import pictures, svg
 from embaudit.words.masking import masked_output
-from embaudit.words.shown import visible
+from embaudit.words.sentences import visible
 
 # Beside options, a command's arguments are NAMES, quoted, names-with-hyphens or words with a sign in them: of "embaudit
 # why says where", only the first two are typed.

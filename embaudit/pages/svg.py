@@ -21,8 +21,8 @@ from xml.etree import ElementTree
 from markupsafe import Markup
 
 from embaudit.declared.chart import Axis, Chart, Layer, Mark, Panel
-from embaudit.system.keys import content_key
-from embaudit.words.shown import visible
+from embaudit.system.files import content_key
+from embaudit.words.sentences import visible
 
 # Width of the page's column in pixels, shared by the panels of a row.
 WIDTH, HEIGHT = 580, 220

@@ -17,7 +17,7 @@ from embaudit.corpora.judged import DOCUMENTS, load_judged
 from embaudit.steps.results import Staged, StagedCorpus, stage_rows
 from embaudit.steps.staging.stage import is_staged, read_batches, read_rows, read_table, staged_path
 from embaudit.steps.tables import CorpusRow, TextPairRow, TextRow
-from embaudit.system.keys import content_key
+from embaudit.system.files import content_key
 from embaudit.words.errors import StorageError
 
 

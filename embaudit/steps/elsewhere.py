@@ -13,8 +13,8 @@ from contextlib import closing
 from itertools import chain, islice
 from typing import Any, Protocol, TypeVar
 
-from embaudit.steps.cluster import ClusterIsEmpty, DaskWorkers, require_dask, require_workers
 from embaudit.steps.processes import WorkerProcesses
+from embaudit.steps.workers import ClusterIsEmpty, DaskWorkers, require_dask, require_workers
 from embaudit.system.settings import Settings
 from embaudit.words.errors import MeasureError, UsageError
 

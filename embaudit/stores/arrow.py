@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from embaudit.corpora.tabular import is_saved
+from embaudit.corpora.tables import is_saved
 from embaudit.stores.arrow_table import table_of_arrow
 from embaudit.stores.damage import reported
 from embaudit.stores.parts import part_meant

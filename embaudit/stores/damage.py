@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from embaudit.corpora.openers import os_failure
-from embaudit.corpora.tabular import report_damage
+from embaudit.corpora.tables import report_damage
 from embaudit.words.errors import CorpusError
 
 FETCH = "Export it again, or fetch it again."

@@ -7,7 +7,7 @@ from importlib import import_module
 
 from embaudit.stores.place import StorePlace
 from embaudit.stores.table import StoreKind
-from embaudit.system.installed import installed
+from embaudit.system.files import installed
 
 GROUP = "embaudit.stores"
 # In the order in which they are asked: what is told by its content before what is told by a suffix.

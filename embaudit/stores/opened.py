@@ -21,8 +21,7 @@ from embaudit.stores.texts import with_texts
 from embaudit.stores.unread import only_file_of, refusal
 from embaudit.stores.written import with_single
 from embaudit.words.errors import CorpusError, UsageError
-from embaudit.words.sentences import first_of
-from embaudit.words.shown import cut
+from embaudit.words.sentences import cut, first_of
 
 NOTHING = ReadOptions()
 SHOWN = 60

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from embaudit.stores.place import SeveralParts
-from embaudit.words.errors import UsageError
+from embaudit.words.errors import UsageError, hint
 from embaudit.words.sentences import first_of
-from embaudit.words.suggest import hint
 
 LISTED = 12
 

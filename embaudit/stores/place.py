@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
-from embaudit.declared.option import Option
+from embaudit.declared.rule import Option
 from embaudit.words.errors import CorpusError, UsageError
 from embaudit.words.masking import without_credentials
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from embaudit.stores.parts import NoSuchPart
 from embaudit.stores.place import SeveralParts
-from embaudit.words.errors import UsageError
-from embaudit.words.suggest import hint
+from embaudit.words.errors import UsageError, hint
 
 QUERIES = ("select ", "with ", "select\n", "with\n")
 

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 import duckdb
 
-from embaudit.declared.finding import Level
+from embaudit.declared.rule import Level
 from embaudit.questions.answer import AnswerFigure
 from embaudit.warehouse.named import LATEST, PREVIOUS
 from embaudit.words.errors import UsageError

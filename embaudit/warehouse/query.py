@@ -17,8 +17,7 @@ from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.guard import require_inside
 from embaudit.warehouse.lake import is_lake
 from embaudit.warehouse.migrate import upgrade_step
-from embaudit.words.errors import UsageError, WarehouseError
-from embaudit.words.suggest import did_you_mean
+from embaudit.words.errors import UsageError, WarehouseError, did_you_mean
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -8,12 +8,12 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from embaudit.declared.option import PLAIN, Option
+from embaudit.declared.rule import PLAIN, Option
 from embaudit.embedders.endpoint.recognise import is_address
 from embaudit.questions.asked import QUESTIONS, question_of
 from embaudit.questions.question import Question
 from embaudit.stores.place import StorePlace
-from embaudit.system.toml import complaint
+from embaudit.system.small_files import complaint
 from embaudit.watch.happening import Problem
 from embaudit.watch.places import beside, require_consent
 from embaudit.words.errors import UsageError

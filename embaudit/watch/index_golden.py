@@ -15,7 +15,7 @@ from embaudit.statistics.intervals import exact_share
 from embaudit.stores.opened import open_store
 from embaudit.watch.watch_list import IndexEntry
 from embaudit.words.estimate import Estimate
-from embaudit.words.shown import cut, quoted
+from embaudit.words.sentences import cut, quoted
 
 GOLDEN = "golden"
 # Queries that a sentence names.

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Finding
 from embaudit.stores.opened import embedding
 from embaudit.stores.store import Store
 from embaudit.watch.index_function import WatchedEmbedder
 from embaudit.watch.index_rows import ROW_NUMBER, RowMarks, only
 from embaudit.watch.index_seen import KnownRow
 from embaudit.words.estimate import Estimate
-from embaudit.words.shown import cut, visible
+from embaudit.words.sentences import cut, visible
 
 if TYPE_CHECKING:
     from embaudit.checkpoint import TextKind

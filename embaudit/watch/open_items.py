@@ -20,9 +20,8 @@ from embaudit.warehouse.publish import run_write
 from embaudit.warehouse.transaction import transaction
 from embaudit.warehouse.write import replace_rows
 from embaudit.watch.happening import DO_NOT_SERVE, WORSE
-from embaudit.words.errors import StorageError, UsageError, WarehouseError
+from embaudit.words.errors import StorageError, UsageError, WarehouseError, did_you_mean
 from embaudit.words.masking import without_credentials
-from embaudit.words.suggest import did_you_mean
 
 # Of what a watch looks at every night: an index, an endpoint, a checkpoint that cannot be read, what else it asks.
 LOOKED_AT = ("index", "endpoint", "watched", "answer")

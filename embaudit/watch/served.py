@@ -26,7 +26,7 @@ from embaudit.questions.passport.file import read_passport, write_passport
 from embaudit.questions.passport.make import make_passport
 from embaudit.questions.passport.passport import Passport, checksum_of
 from embaudit.questions.passport.verify import verify_with
-from embaudit.system.keys import content_key
+from embaudit.system.files import content_key
 from embaudit.watch.watch_list import EndpointEntry
 from embaudit.words.errors import EmbauditError
 

@@ -44,12 +44,11 @@ from embaudit.measures.profile import load_profile
 from embaudit.questions.answer import ASKS
 from embaudit.questions.audit import AuditSettings
 from embaudit.stores.place import ReadOptions, StorePlace
-from embaudit.system.toml import read_toml
+from embaudit.system.small_files import read_toml
 from embaudit.watch.asked import AskedEntry, read_questions
 from embaudit.watch.places import beside, require_consent
-from embaudit.words.errors import UsageError
+from embaudit.words.errors import UsageError, hint
 from embaudit.words.masking import keep_credentials, masked, without_credentials
-from embaudit.words.suggest import hint
 
 KINDS = ("hub", "organisation", "folder", "endpoint", "index")
 Api = Literal["openai", "tei", "ollama", "azure", "cohere", "voyage", "jina", "gemini"]

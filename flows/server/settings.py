@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from embaudit.system.home import missing_home
-from embaudit.system.settings import Settings
+from embaudit.system.settings import Settings, missing_home
 from embaudit.words.errors import UsageError, one_line
 from embaudit.words.masking import keep_secrets_of
 from embaudit_flows.server.proxies import loopback_exempt, require_usable_proxies

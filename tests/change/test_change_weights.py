@@ -25,7 +25,7 @@ from some_rows import mostly_slow
 from tiny_models import build, declare, dense, load, pooling
 
 from embaudit.checkpoint import Checkpoint
-from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Finding
 from embaudit.questions.change.rows import compare_rows
 from embaudit.questions.change.tensors import (
     SharedRows,

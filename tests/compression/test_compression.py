@@ -18,7 +18,7 @@ from tiny import tiny_bert
 
 from embaudit.corpora.downstream.retrieval import overlaps
 from embaudit.declared.chart import Chart
-from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Finding
 from embaudit.measures.collection import SCHEMA, TABLE, Searched
 from embaudit.measures.compression import MEASURE, CompressionRow, CompressionSettings
 from embaudit.measures.compression.compression import (

@@ -16,7 +16,7 @@ from some_rows import mostly_slow
 from tiny import tiny_bert
 
 from embaudit.cli.hook import checkpoints_of, main
-from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Finding
 from embaudit.pages.card import card_of
 from embaudit.questions.check.check import CheckReport
 

@@ -208,7 +208,7 @@ def test_a_cluster_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -
     address = f"tcp://127.0.0.1:{free_port()}"
     monkeypatch.setenv("EMBAUDIT_RUNNER", "dask")
     monkeypatch.setenv("EMBAUDIT_RUNNER_ADDRESS", address)
-    monkeypatch.setattr("embaudit.steps.cluster.SECONDS_TO_ANSWER", 1)
+    monkeypatch.setattr("embaudit.steps.workers.SECONDS_TO_ANSWER", 1)
     with pytest.raises(UsageError, match=f"No Dask scheduler answers at {address}"):
         pooled(maintain)
 

@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from embaudit.checkpoint import Checkpoint
-from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Finding
 from embaudit.measures.integrity.certificate import trace
 from embaudit.measures.integrity.certificate_findings import certificate_findings
 

@@ -19,7 +19,7 @@ from tiny import tiny_bert
 from embaudit.checkpoint.vocabulary.script import script_of
 from embaudit.declared.chart import Chart
 from embaudit.declared.document import Table
-from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Finding
 from embaudit.measures.languages import SENTENCES, LanguageRow, LanguagesSettings
 from embaudit.measures.languages.findings import findings, section
 from embaudit.measures.languages.sentences import (

@@ -23,7 +23,7 @@ from embaudit.measures.sticky.charts import shift_chart
 from embaudit.pages.audit import audit_page
 from embaudit.pages.html import render
 from embaudit.pages.svg import FULL_WIDTH, specification, svg
-from embaudit.words.shown import visible
+from embaudit.words.sentences import visible
 
 
 def chart_of(*layers: Layer, x: Axis | None = None, y: Axis | None = None, **named: Any) -> Chart:

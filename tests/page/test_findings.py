@@ -10,8 +10,7 @@ from plausible import plausible_rows
 from plausible_records import staged_findings
 from told_before import unread
 
-from embaudit.declared.finding import MAX_FINDINGS, Finding
-from embaudit.declared.rule import Rule
+from embaudit.declared.rule import MAX_FINDINGS, Finding, Rule
 from embaudit.measures import MEASURES
 from embaudit.measures.findings import find_all
 from embaudit.measures.geometry.work import DOMINATING, ISOTROPY, MATTERS

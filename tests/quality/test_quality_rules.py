@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from embaudit.declared.finding import Level
+from embaudit.declared.rule import Level
 from embaudit.measures.quality.alternatives import Alternative
 from embaudit.measures.quality.collapse import participation_ratio
 from embaudit.measures.quality.counterfactual import counterfactual_findings, holm, not_after_tokenizer

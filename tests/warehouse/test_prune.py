@@ -15,7 +15,7 @@ import pytest
 from plausible import NOON, audit_record, expectation, measure_runs, plausible_rows, stage_all
 from ready_warehouses import put_audit
 
-from embaudit.steps.staging.leftovers import delete_leftovers, find_leftovers
+from embaudit.steps.staging.files import delete_leftovers, find_leftovers
 from embaudit.system.address import Lake, Warehouse
 from embaudit.warehouse import vacuum as vacuums
 from embaudit.warehouse.connect import open_reader, open_writer

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from embaudit.declared.document import Column, Part, Section, Table
-from embaudit.declared.finding import Finding, Level, Rows, interval
-from embaudit.declared.rule import Rule, percent
+from embaudit.declared.rule import Finding, Level, Rows, Rule, interval, percent
 from embaudit.measures.attractors import AttractorsSettings
 from embaudit.statistics.intervals import MIN_UNITS
 

@@ -11,8 +11,7 @@ from typing import Any
 from embaudit.declared.chart import Axis, Chart, Layer, Mark, Panel, Tone
 from embaudit.declared.chart import interval as interval_marks
 from embaudit.declared.document import Column, Part, Section, Table
-from embaudit.declared.finding import Finding, Level, Rows, interval
-from embaudit.declared.rule import Rule, number
+from embaudit.declared.rule import Finding, Level, Rows, Rule, interval, number
 from embaudit.measures.chunks import ChunksSettings
 
 # On composed documents, whole ones lose far more: .34 for all-MiniLM-L6-v2 and .52 for paraphrase-MiniLM-L3-v2, which

@@ -12,8 +12,7 @@ from typing import Any
 from embaudit.declared.chart import Axis, Chart, Layer, Mark, Panel
 from embaudit.declared.chart import interval as interval_marks
 from embaudit.declared.document import Column, Part, Section, Table
-from embaudit.declared.finding import Finding, Level, Rows, interval
-from embaudit.declared.rule import Rule, number
+from embaudit.declared.rule import Finding, Level, Rows, Rule, interval, number
 from embaudit.measures.compression import CompressionSettings
 from embaudit.measures.compression.compression import DRAWS
 from embaudit.statistics.intervals import MIN_UNITS, student_quantile

@@ -8,8 +8,7 @@ from typing import Any
 
 from embaudit.corpora.draw import Draw
 from embaudit.declared.document import Column, Part, Section, Table
-from embaudit.declared.finding import Finding, Level, Rows, interval
-from embaudit.declared.rule import Rule, number
+from embaudit.declared.rule import Finding, Level, Rows, Rule, interval, number
 from embaudit.measures.geometry import MEASURE_VERSION, GeometryDimensionRow, GeometryRow, GeometrySettings
 from embaudit.measures.geometry.geometry import measure_geometry
 from embaudit.measures.run import Run

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from embaudit.declared.document import Column, Part, Section, Table
-from embaudit.declared.finding import MAX_FINDINGS, Finding, Level, Rows, interval
-from embaudit.declared.rule import Rule
+from embaudit.declared.rule import MAX_FINDINGS, Finding, Level, Rows, Rule, interval
 from embaudit.measures.impact import ImpactSettings
 
 TASKS = {

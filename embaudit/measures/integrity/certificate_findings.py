@@ -6,8 +6,7 @@ import re
 from collections.abc import Sequence
 
 from embaudit.checkpoint import Checkpoint
-from embaudit.declared.finding import Finding
-from embaudit.declared.rule import Rule
+from embaudit.declared.rule import Finding, Rule
 from embaudit.measures.integrity import Status
 from embaudit.measures.integrity.certificate import TensorRecord, trace
 from embaudit.words.sentences import first_of

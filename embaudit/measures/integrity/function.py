@@ -11,8 +11,7 @@ from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.checkpoint.agreement import KINDS, long_text
 from embaudit.checkpoint.tokenizer import NO_LIMIT
 from embaudit.corpora.downstream.task import unit_rows
-from embaudit.declared.finding import Finding
-from embaudit.declared.rule import Rule, number
+from embaudit.declared.rule import Finding, Rule, number
 from embaudit.measures.integrity.hard import HardTexts
 
 if TYPE_CHECKING:

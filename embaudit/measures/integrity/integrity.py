@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.model import UNUSED_WEIGHTS
-from embaudit.declared.finding import Finding, worst_first
-from embaudit.declared.rule import guarded
+from embaudit.declared.rule import Finding, guarded, worst_first
 from embaudit.measures.integrity.blocks import UNTRAINED_MATRICES, Block, block_findings, read_blocks
 from embaudit.measures.integrity.certificate_findings import certificate_findings
 from embaudit.measures.integrity.files import file_findings

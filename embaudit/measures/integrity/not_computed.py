@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from embaudit.checkpoint import Checkpoint, TextKind
 from embaudit.checkpoint.prompts import ALWAYS_DECLARED
 from embaudit.checkpoint.settings import SETTINGS, read_settings
-from embaudit.declared.finding import Finding
-from embaudit.declared.rule import Rule
+from embaudit.declared.rule import Finding, Rule
 
 # Parts of the names of modules that compute positions relative to each other.
 RELATIVE = ("distance_embedding", "relative_attention", "rel_embeddings", "rotary", "rope", "alibi")

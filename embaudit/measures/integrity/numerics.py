@@ -8,8 +8,7 @@ import numpy as np
 
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, ResolvedCheckpoint, load_checkpoint
 from embaudit.checkpoint.files import read_object
-from embaudit.declared.finding import Finding, Level
-from embaudit.declared.rule import Rule
+from embaudit.declared.rule import Finding, Level, Rule
 from embaudit.measures.integrity.hard import HardTexts
 from embaudit.words.errors import MeasureError, is_of_interrupt, one_line
 

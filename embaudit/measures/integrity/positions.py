@@ -10,8 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 from embaudit.checkpoint import Checkpoint
-from embaudit.declared.finding import Finding
-from embaudit.declared.rule import Rule, number
+from embaudit.declared.rule import Finding, Rule, number
 from embaudit.measures.integrity.noise import can_tell, look_at
 
 if TYPE_CHECKING:

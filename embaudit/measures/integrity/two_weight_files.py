@@ -9,8 +9,7 @@ from pathlib import Path
 
 from embaudit.checkpoint.files import PICKLES, SAFETENSORS
 from embaudit.checkpoint.tensors import stored_tensors
-from embaudit.declared.finding import Finding
-from embaudit.declared.rule import Rule
+from embaudit.declared.rule import Finding, Rule
 
 # Smaller tensors may be equal by chance, and their checksums say little.
 MIN_BYTES = 4_096

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.model import UNUSED_WEIGHTS
-from embaudit.declared.finding import Finding
-from embaudit.declared.rule import Rule, percent
+from embaudit.declared.rule import Finding, Rule, percent
 from embaudit.measures.integrity.blocks import Block
 from embaudit.words.sentences import first_of
 

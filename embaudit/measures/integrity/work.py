@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from embaudit.checkpoint import Checkpoint
 from embaudit.declared.document import Column, Section, Table
-from embaudit.declared.finding import STAGED_SCHEMA, Finding, Rows, as_rows
-from embaudit.declared.rule import Rule, guarded, in_brief
+from embaudit.declared.rule import STAGED_SCHEMA, Finding, Rows, Rule, as_rows, guarded, in_brief
 from embaudit.measures.integrity import MEASURE_VERSION, STAGED, IntegritySettings, WeightRow
 from embaudit.measures.integrity.certificate import TensorRecord, in_memory
 from embaudit.measures.run import Run

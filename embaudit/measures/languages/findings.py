@@ -10,8 +10,7 @@ from typing import Any
 
 from embaudit.declared.chart import Axis, Chart, Layer, Mark, Panel
 from embaudit.declared.document import Column, Part, Section, Table, count
-from embaudit.declared.finding import Finding, Level, Rows, interval
-from embaudit.declared.rule import Rule, number, percent
+from embaudit.declared.rule import Finding, Level, Rows, Rule, interval, number, percent
 from embaudit.measures.languages import LanguagesSettings
 
 # Most sentences find their translation.

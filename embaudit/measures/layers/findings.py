@@ -10,8 +10,7 @@ from typing import Any
 
 from embaudit.declared.chart import Axis, Chart, Layer, Mark, Panel
 from embaudit.declared.document import Column, Part, Section, Table
-from embaudit.declared.finding import Finding, Rows, interval
-from embaudit.declared.rule import Rule
+from embaudit.declared.rule import Finding, Rows, Rule, interval
 from embaudit.measures.layers import LayerSettings
 
 TOKENS_ALIKE = Rule(

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from embaudit.system.keys import content_key
+from embaudit.system.files import content_key
 
 BIN_WIDTH = 100
 # Each length is compared on at least this many texts, if available.

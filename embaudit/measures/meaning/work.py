@@ -7,8 +7,7 @@ from typing import Any
 
 from embaudit.declared.chart import Axis, Chart, Layer, Mark, Panel
 from embaudit.declared.document import Column, Section, Table
-from embaudit.declared.finding import Finding, Rows
-from embaudit.declared.rule import Rule
+from embaudit.declared.rule import Finding, Rows, Rule
 from embaudit.measures.meaning import MEASURE_VERSION, MeaningRow, MeaningSettings
 from embaudit.measures.meaning.triples import CONTRASTS, REWORDINGS, SENTENCE, sentences, told, words_nearer
 from embaudit.measures.run import Run

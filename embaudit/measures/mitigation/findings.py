@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from embaudit.declared.document import Column, Part, Section, Table
-from embaudit.declared.finding import Finding, Rows, interval
-from embaudit.declared.rule import Rule, number
+from embaudit.declared.rule import Finding, Rows, Rule, interval, number
 from embaudit.measures.impact.findings import scored_on
 from embaudit.measures.mitigation import NONE, MitigationSettings
 from embaudit.remedies.mitigation.rows import WAYS

@@ -6,7 +6,7 @@
                 the input embeddings of S are replaced (``embaudit.remedies.mitigation.rows``)
     centring, components, whitening
                 every unit vector v becomes f(v), with f fitted on unit vectors of clean texts
-                (``embaudit.remedies.mitigation.space``)
+                (``embaudit.remedies.mitigation.rows``)
 
 All but the last group change only texts that contain a token of S; f changes every text.
 
@@ -36,9 +36,17 @@ from embaudit.measures.sticky.moments import Moments
 from embaudit.measures.sticky.paired import Loss, ResampledValues, moments_of, paired_losses, with_mean
 from embaudit.measures.sticky.points import MIN_VARIANCE, Points
 from embaudit.measures.sticky.scores import retention
-from embaudit.remedies.mitigation.prune import pieces, prunable, pruned
-from embaudit.remedies.mitigation.rows import HOWS, How, replaced
-from embaudit.remedies.mitigation.space import Centring, Whitening, WithoutComponents
+from embaudit.remedies.mitigation.rows import (
+    HOWS,
+    Centring,
+    How,
+    Whitening,
+    WithoutComponents,
+    pieces,
+    prunable,
+    pruned,
+    replaced,
+)
 from embaudit.words.errors import NotMeasurable
 
 SPACES: dict[AfterEncoding, type[Centring | WithoutComponents | Whitening]] = {

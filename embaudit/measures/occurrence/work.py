@@ -10,8 +10,7 @@ import numpy as np
 
 from embaudit.corpora.draw import Draw, content_order
 from embaudit.declared.document import Column, Part, Section, Table
-from embaudit.declared.finding import Finding, Level, Rows, interval
-from embaudit.declared.rule import Rule
+from embaudit.declared.rule import Finding, Level, Rows, Rule, interval
 from embaudit.measures.occurrence import (
     MEASURE_VERSION,
     OccurrenceCorpusRow,

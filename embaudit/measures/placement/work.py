@@ -12,8 +12,7 @@ from embaudit.checkpoint.weighted import require_weights
 from embaudit.declared.chart import Axis, Chart, Layer, Mark, Panel, Tone
 from embaudit.declared.chart import interval as interval_marks
 from embaudit.declared.document import Column, Part, Section, Table
-from embaudit.declared.finding import Finding, Rows, interval
-from embaudit.declared.rule import Rule
+from embaudit.declared.rule import Finding, Rows, Rule, interval
 from embaudit.measures.placement import (
     MEASURE_VERSION,
     ROTATION,

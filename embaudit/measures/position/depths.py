@@ -16,7 +16,7 @@ from embaudit.measures.collection import RESAMPLES
 from embaudit.measures.pieces import best_of
 from embaudit.measures.quality.material import Collection
 from embaudit.statistics.intervals import mean_interval, score_share
-from embaudit.system.keys import content_key
+from embaudit.system.files import content_key
 from embaudit.words.estimate import Estimate
 
 # Evidence that fills more of a document would be at several depths at once.

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from embaudit.corpora.downstream.task import unit_rows
-from embaudit.declared.finding import Finding
-from embaudit.declared.rule import Rule, number
+from embaudit.declared.rule import Finding, Rule, number
 from embaudit.measures.quality.material import MORE_PAIRS, SAMPLE
 from embaudit.measures.quality.measured import MeasuredPairs
 from embaudit.words.estimate import shown

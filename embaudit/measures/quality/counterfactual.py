@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtri
 
-from embaudit.declared.finding import Finding, Level
-from embaudit.declared.rule import Rule, number
+from embaudit.declared.rule import Finding, Level, Rule, number
 from embaudit.measures.quality.alternatives import Alternative
 from embaudit.measures.quality.material import MORE
 from embaudit.measures.quality.scores import ResampledScore

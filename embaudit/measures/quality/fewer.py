@@ -13,8 +13,7 @@ from typing import Any
 
 from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.memory import multiplied
-from embaudit.declared.finding import Finding
-from embaudit.declared.rule import Rule, number, percent
+from embaudit.declared.rule import Finding, Rule, number, percent
 from embaudit.measures.quality.material import SAMPLE, Material
 
 # Of reading the sample, two for each parameter and token. BERT base takes .8e13, BERT large 2.9e13, a decoder of .49

@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 
 from embaudit.checkpoint import TextKind
-from embaudit.declared.finding import Finding
-from embaudit.declared.rule import Rule
+from embaudit.declared.rule import Finding, Rule
 from embaudit.measures.quality.material import Collection
 from embaudit.measures.quality.measured import MeasuredCollection
 from embaudit.measures.quality.passes import SERVED, Pass
 from embaudit.measures.quality.scores import FOUND, CollectionScorer, ResampledScore, answer_ranks
 from embaudit.statistics.intervals import exact_share
-from embaudit.words.shown import cut, quoted
+from embaudit.words.sentences import cut, quoted
 
 NAMED, LONGEST = 3, 60
 WHERE_LOST = "embaudit why STORE FUNCTION --golden FILE says of each where it is lost."

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from embaudit.declared.finding import Finding, Level
-from embaudit.declared.rule import Rule
+from embaudit.declared.rule import Finding, Level, Rule
 from embaudit.measures.quality.measured import Measured
 from embaudit.measures.quality.scores import ResampledScore
 from embaudit.words.estimate import Estimate, shown, with_interval

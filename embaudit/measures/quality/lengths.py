@@ -17,8 +17,7 @@ import numpy as np
 
 from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.settings import read_settings
-from embaudit.declared.finding import Finding
-from embaudit.declared.rule import Rule, number
+from embaudit.declared.rule import Finding, Rule, number
 from embaudit.measures.quality.measured import Measured, MeasuredCollection, MeasuredPairs, as_json
 from embaudit.measures.quality.scores import ResampledScore
 from embaudit.words.estimate import with_interval

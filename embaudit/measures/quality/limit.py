@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from embaudit.declared.finding import Finding
-from embaudit.declared.rule import Rule
+from embaudit.declared.rule import Finding, Rule
 
 # No checkpoint that is served for texts has a limit as low as this; many that are healthy cut long documents.
 TOO_SHORT = 32

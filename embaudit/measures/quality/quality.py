@@ -7,8 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from embaudit.checkpoint import Checkpoint, Encoder
-from embaudit.declared.finding import Finding
-from embaudit.declared.rule import Rule, guarded
+from embaudit.declared.rule import Finding, Rule, guarded
 from embaudit.embedders.checkpoint import declared_similarity
 from embaudit.measures.quality.alternatives import Alternative, from_encodes, from_one_pass
 from embaudit.measures.quality.baselines import collection_baselines

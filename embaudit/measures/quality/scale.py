@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from embaudit.declared.finding import Finding
-from embaudit.declared.rule import Rule, percent
+from embaudit.declared.rule import Finding, Rule, percent
 from embaudit.measures.quality.material import MORE_PAIRS
 from embaudit.measures.quality.measured import MeasuredPairs
 from embaudit.statistics.intervals import exact_share, quantile_ranks

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from embaudit.declared.finding import Finding, Level
-from embaudit.declared.rule import Rule, number
+from embaudit.declared.rule import Finding, Level, Rule, number
 from embaudit.measures.quality.baselines import INPUT_EMBEDDINGS
 from embaudit.measures.quality.material import MORE
 from embaudit.measures.quality.measured import Measured

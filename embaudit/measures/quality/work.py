@@ -7,11 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from embaudit.corpora.golden import GOLDEN
-from embaudit.corpora.shapes import TextPair
+from embaudit.corpora.tally import TextPair
 from embaudit.declared.chart import Axis, Chart, Layer, Mark, Panel
 from embaudit.declared.document import Column, Part, Section, Table
-from embaudit.declared.finding import STAGED_SCHEMA, Finding, Rows, as_rows
-from embaudit.declared.rule import Rule, in_brief
+from embaudit.declared.rule import STAGED_SCHEMA, Finding, Rows, Rule, as_rows, in_brief
 from embaudit.measures.integrity import STAGED as STAGED_BY_INTEGRITY
 from embaudit.measures.integrity import TOKENIZER
 from embaudit.measures.quality import (

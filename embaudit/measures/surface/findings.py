@@ -11,8 +11,7 @@ from typing import Any
 
 from embaudit.declared.chart import Axis, Chart, Layer, Mark, Panel
 from embaudit.declared.document import Column, Section, Table
-from embaudit.declared.finding import Finding, Level, Rows, interval
-from embaudit.declared.rule import Rule
+from embaudit.declared.rule import Finding, Level, Rows, Rule, interval
 from embaudit.measures.surface import SurfaceSettings
 from embaudit.measures.surface.changes import MISTAKES
 from embaudit.statistics.intervals import MIN_UNITS

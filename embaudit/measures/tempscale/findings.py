@@ -13,8 +13,7 @@ from typing import Any
 from embaudit.declared.chart import Axis, Chart, Layer, Mark, Panel
 from embaudit.declared.chart import interval as interval_marks
 from embaudit.declared.document import Column, Part, Section, Table
-from embaudit.declared.finding import MAX_FINDINGS, Finding, Rows, interval
-from embaudit.declared.rule import Rule
+from embaudit.declared.rule import MAX_FINDINGS, Finding, Rows, Rule, interval
 from embaudit.measures.tempscale import TempscaleSettings
 from embaudit.words.estimate import Estimate
 

@@ -13,8 +13,7 @@ import numpy as np
 
 from embaudit.checkpoint import TextKind
 from embaudit.checkpoint.agreement import WORDS, long_text
-from embaudit.declared.finding import Finding
-from embaudit.declared.rule import Rule, number
+from embaudit.declared.rule import Finding, Rule, number
 from embaudit.embedders.function import EmbeddingFunction
 from embaudit.questions.parity.compare import apart
 

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from embaudit.checkpoint.agreement import KINDS
-from embaudit.declared.finding import Finding
-from embaudit.declared.rule import Rule
+from embaudit.declared.rule import Finding, Rule
 from embaudit.embedders.function import Answers
 from embaudit.measures.integrity.function import distinct_finding, texts_that_differ
 from embaudit.questions.parity.without_vector import ZEROS

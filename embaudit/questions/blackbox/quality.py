@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from embaudit.checkpoint import TextKind
-from embaudit.declared.finding import Finding
-from embaudit.declared.rule import guarded
+from embaudit.declared.rule import Finding, guarded
 from embaudit.measures.quality.alternatives import Alternative, is_worth_trying
 from embaudit.measures.quality.baselines import collection_overlap, pair_overlap
 from embaudit.measures.quality.collapse import RULE as COLLAPSED

@@ -7,8 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from embaudit.checkpoint import Checkpoint, Encoder
-from embaudit.declared.finding import Finding
-from embaudit.declared.rule import Rule, guarded
+from embaudit.declared.rule import Finding, Rule, guarded
 from embaudit.measures.quality.golden import GoldenChanges, MeasuredGolden
 from embaudit.measures.quality.material import Material
 from embaudit.measures.quality.measured import Measured, as_json

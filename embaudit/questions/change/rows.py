@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.vocabulary.entries import special_ids
 from embaudit.checkpoint.vocabulary.script import is_marker, script_of
-from embaudit.declared.finding import Finding
-from embaudit.declared.rule import Rule
+from embaudit.declared.rule import Finding, Rule
 from embaudit.measures.integrity.certificate import CHUNK
 from embaudit.questions.change.tensors import SharedRows, parts
 

@@ -14,8 +14,7 @@ from embaudit.checkpoint.model import forget_models
 from embaudit.checkpoint.modules import NoTransformer
 from embaudit.checkpoint.streamed import giving_back, is_in_files
 from embaudit.declared.document import Page
-from embaudit.declared.finding import Finding, Level, worst_first
-from embaudit.declared.rule import COULD_NOT_RUN, FAILED, Rule, guarded
+from embaudit.declared.rule import COULD_NOT_RUN, FAILED, Finding, Level, Rule, guarded, worst_first
 from embaudit.measures.integrity import TOKENIZER
 from embaudit.measures.integrity.function import function_findings
 from embaudit.measures.integrity.hard import HardTexts

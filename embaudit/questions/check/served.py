@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from embaudit.declared.finding import LEVELS, Finding
-from embaudit.declared.rule import Rule, guarded, number
+from embaudit.declared.rule import LEVELS, Finding, Rule, guarded, number
 from embaudit.embedders.function import LISTS, Answers, EmbeddingFunction
 from embaudit.embedders.kept import TOGETHER
 from embaudit.embedders.waiting import RequestPlan, told_as_one

@@ -16,11 +16,9 @@ from embaudit.checkpoint.files import ExportedFile, Format, exports_of, format_o
 from embaudit.checkpoint.onnx_encoder import INSTALL, has_onnxruntime
 from embaudit.checkpoint.onnx_file import OnnxFile, UnsafeFile, read_onnx
 from embaudit.checkpoint.tokenizer import NO_LIMIT, TOKENIZER_CONFIG
-from embaudit.declared.finding import Finding
-from embaudit.declared.rule import Rule
+from embaudit.declared.rule import Finding, Rule
 from embaudit.words.errors import CheckpointError, EmbauditError, one_line
-from embaudit.words.sentences import first_of
-from embaudit.words.shown import quoted
+from embaudit.words.sentences import first_of, quoted
 
 FILE = "tokenizer.json"
 TEXTS = tuple(text for some in KINDS.values() for text in some)

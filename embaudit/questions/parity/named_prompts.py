@@ -12,7 +12,7 @@ import numpy as np
 
 from embaudit.checkpoint import Checkpoint, Encoder, TextKind
 from embaudit.checkpoint.prompts import prompt_tokens
-from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Finding
 from embaudit.embedders.checkpoint import CheckpointFunction
 from embaudit.embedders.function import EmbeddingFunction
 from embaudit.measures.integrity.not_computed import PROMPT_NOT_PICKED, prompts_not_picked

@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from embaudit.declared.document import Page
-from embaudit.declared.finding import Finding, Level
-from embaudit.declared.rule import Rule
-from embaudit.embedders.as_documents import taken_alike
-from embaudit.embedders.function import Answers, EmbeddingFunction, roles_to_compare
+from embaudit.declared.rule import Finding, Level, Rule
+from embaudit.embedders.function import Answers, EmbeddingFunction, roles_to_compare, taken_alike
 from embaudit.questions.answer import AnswerFigure
 from embaudit.questions.parity.apart import is_apart, moved
 from embaudit.questions.parity.asking import AGAIN, BatchingCheck, ask_as, ask_otherwise, confirmed, still_the_same

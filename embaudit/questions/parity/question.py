@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from embaudit.checkpoint.loading import CheckpointOptions
-from embaudit.declared.option import Argument, Option
+from embaudit.declared.rule import Argument, Option
 from embaudit.embedders.call_options import RoleOptions
 from embaudit.questions.parts import FUNCTION, MATERIAL_LEAVES, ExplanationPart, MaterialPart, Other, OtherPrecisionPart
 from embaudit.questions.question import QUIET, Progress, Question, SentTexts
@@ -47,8 +47,8 @@ class ParityQuestion(CheckpointOptions, RoleOptions, MaterialPart, ExplanationPa
 
     def answer(self, progress: Progress = QUIET) -> ParityReport:
         from embaudit.checkpoint import LoadOptions
-        from embaudit.embedders.as_stored import AsStored
-        from embaudit.embedders.backend import backend_function
+        from embaudit.embedders.checkpoint import backend_function
+        from embaudit.embedders.function import AsStored
         from embaudit.embedders.opened import is_checkpoint, is_endpoint, open_both
         from embaudit.questions.parity.parity import compare_with
 

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from embaudit.checkpoint import Encoder
-from embaudit.declared.finding import Finding
-from embaudit.declared.rule import Rule
+from embaudit.declared.rule import Finding, Rule
 from embaudit.embedders.function import EmbeddingFunction
 from embaudit.questions.parity.apart import moved
 from embaudit.questions.parity.compare import HALF, LEFT, SAME, KindDifference, apart, compare_kind
 from embaudit.questions.parity.findings import asked_for
 from embaudit.questions.parity.texts import FRESH, ROLES, texts_by_kind
-from embaudit.words.shown import quoted
+from embaudit.words.sentences import quoted
 
 if TYPE_CHECKING:
     from embaudit.checkpoint import Checkpoint, TextKind

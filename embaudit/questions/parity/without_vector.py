@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from embaudit.declared.finding import Finding, Level
-from embaudit.declared.rule import Rule
+from embaudit.declared.rule import Finding, Level, Rule
 from embaudit.questions.parity.compare import KindDifference, compare_kind
 from embaudit.questions.parity.texts import NAMED, ROLES
-from embaudit.words.sentences import first_of
-from embaudit.words.shown import quoted
+from embaudit.words.sentences import first_of, quoted
 
 if TYPE_CHECKING:
     from embaudit.embedders.function import Answers

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from embaudit.declared.finding import Finding
-from embaudit.embedders.as_documents import AsDocuments
-from embaudit.embedders.function import Answers, EmbeddingFunction
+from embaudit.declared.rule import Finding
+from embaudit.embedders.function import Answers, AsDocuments, EmbeddingFunction
 from embaudit.questions.parity.compare import HALF, apart
 from embaudit.questions.parity.named_prompts import TOLD_BY, told_of_prompt
 from embaudit.questions.parity.roles import UNTOLD, does_otherwise

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from embaudit.declared.document import Page
-from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Finding
 from embaudit.embedders.function import Answers, EmbeddingFunction
 from embaudit.questions.parity.apart import is_apart, is_rounding, moved
 from embaudit.questions.parity.asking import (

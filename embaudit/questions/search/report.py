@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from embaudit.declared.document import Page
-from embaudit.declared.finding import Finding, Level
+from embaudit.declared.rule import Finding, Level
 from embaudit.embedders.function import EmbeddingFunction
 from embaudit.questions.answer import AnswerFigure, figure_of
 from embaudit.questions.report import Report

@@ -10,8 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from embaudit.declared.finding import Finding
-from embaudit.declared.rule import Rule
+from embaudit.declared.rule import Finding, Rule
 from embaudit.questions.search.measured import SearchedRows
 from embaudit.stores.store import Store
 from embaudit.words.errors import UsageError

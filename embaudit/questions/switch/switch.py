@@ -8,10 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from embaudit.declared.document import Page
-from embaudit.declared.finding import Finding, Level
-from embaudit.declared.rule import Rule
-from embaudit.embedders.as_documents import taken_alike
-from embaudit.embedders.function import EmbeddingFunction
+from embaudit.declared.rule import Finding, Level, Rule
+from embaudit.embedders.function import EmbeddingFunction, taken_alike
 from embaudit.embedders.object.named import is_named_object
 from embaudit.measures.quality.golden import GoldenChanges
 from embaudit.measures.quality.material import MEND, ScoredPairs

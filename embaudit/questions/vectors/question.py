@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from pydantic import Field, model_validator
 
 from embaudit.checkpoint.loading import CheckpointOptions
-from embaudit.declared.option import Option
+from embaudit.declared.rule import Option
 from embaudit.embedders.call_options import CacheOptions, RoleOptions
 from embaudit.questions.parts import ExplanationPart, Function, PathName, SeedPart, StorePart, is_known_store
 from embaudit.questions.question import QUIET, Progress, Question, SentTexts
@@ -20,7 +20,7 @@ from embaudit.stores.place import LARGE, SeveralParts, SeveralVectors
 from embaudit.words.errors import UsageError
 
 if TYPE_CHECKING:
-    from embaudit.declared.finding import Finding
+    from embaudit.declared.rule import Finding
     from embaudit.embedders.function import EmbeddingFunction
     from embaudit.questions.report import Report
     from embaudit.questions.vectors.report import StoredReport

@@ -14,7 +14,7 @@ from embaudit.questions.why.above import COPIES, ODD, counted_kinds
 from embaudit.questions.why.case import Case, InAField
 from embaudit.questions.why.readings import ENDS
 from embaudit.questions.why.verdict import Diagnosis, nth, rounded
-from embaudit.words.shown import cut, quoted
+from embaudit.words.sentences import cut, quoted
 
 # Times k: up to there, asking for more is what mends it.
 JUST_BEHIND = 3

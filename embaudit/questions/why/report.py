@@ -10,8 +10,7 @@ from typing import Any, ClassVar
 
 from embaudit.corpora.golden import GoldenQuery
 from embaudit.declared.document import Page
-from embaudit.declared.finding import Finding, Level
-from embaudit.declared.rule import Rule
+from embaudit.declared.rule import Finding, Level, Rule
 from embaudit.embedders.function import EmbeddingFunction
 from embaudit.questions.answer import AnswerFigure
 from embaudit.questions.report import HOW_IT_IS_ASKED, HOW_IT_IS_READ, Report

@@ -18,8 +18,7 @@ from pathlib import Path
 from embaudit.measures import MEASURES
 from embaudit.steps.staging.files import readable
 from embaudit.steps.staging.stage import is_staged, read_rows, reading, staged_path, write_rows
-from embaudit.system.installed import code_digest
-from embaudit.system.keys import content_key
+from embaudit.system.files import code_digest, content_key
 from embaudit.warehouse.publish import ExpectationRow
 
 SCHEMA = {"result": "string"}

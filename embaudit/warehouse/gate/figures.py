@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from embaudit.questions.answer import ASKS
 from embaudit.warehouse.tables import SUMMARIES
-from embaudit.words.suggest import hint
+from embaudit.words.errors import hint
 
 FIGURES = {summary.name: tuple(one.name for one in summary.figures) for summary in SUMMARIES.values()}
 

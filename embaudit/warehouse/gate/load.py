@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from embaudit.system.toml import read_toml
+from embaudit.system.small_files import read_toml
 from embaudit.warehouse.gate.policy import Policy
 from embaudit.words.errors import UsageError
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from embaudit.measures import MeasureName
 from embaudit.questions.answer import ASKS
-from embaudit.system.keys import content_key
+from embaudit.system.files import content_key
 from embaudit.warehouse.gate.figures import unknown_figure
 from embaudit.warehouse.named import PREVIOUS
 
