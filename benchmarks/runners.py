@@ -73,7 +73,7 @@ def _scan(tokens: int) -> float:
     from prefect import flow
 
     from embaudit.corpora import load_corpus
-    from embaudit.measures.sticky.pairs import distinct_sentences, split_sentences
+    from embaudit.measures.sticky.insertion import distinct_sentences, split_sentences
     from embaudit.measures.sticky.steps.files import Sample, sentence_rows, token_shards
     from embaudit.measures.sticky.steps.scan import insert_shard
     from embaudit.measures.sticky.tables import StickyPairRow, StickySentenceRow

@@ -13,9 +13,9 @@ from embaudit.checkpoint.model import quiet_transformers
 from embaudit.checkpoint.precision import operations_per_second
 from embaudit.checkpoint.weightless import load_tokenizer_alone
 from embaudit.measures import MEASURES
+from embaudit.measures.measure import Precision, Readable, Work
 from embaudit.measures.profile import Profile
 from embaudit.measures.sticky import StickySettings
-from embaudit.measures.workload import Precision, Readable, Work
 from embaudit.steps.corpora import some_texts
 from embaudit.steps.results import CheckpointSpec, StagedCorpus
 from embaudit.system.address import warehouse_at

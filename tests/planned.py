@@ -7,7 +7,7 @@ import json
 import duckdb
 
 from embaudit.measures import MEASURES
-from embaudit.measures.workload import Readable
+from embaudit.measures.measure import Readable
 from embaudit_flows.outcome import AuditOutcome
 
 

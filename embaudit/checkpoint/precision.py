@@ -130,7 +130,7 @@ def operations_per_second(device: str, dtype: str, widths: tuple[int, int]) -> f
     started, and not what runs beside it for good.
 
     Attention, norms and activation included: products alone reach a third more of them. Operations are counted as
-    ``embaudit.measures.workload`` counts them, 24 d² + 4nd for a token of n.
+    ``embaudit.measures.measure`` counts them, 24 d² + 4nd for a token of n.
     """
     import torch
 

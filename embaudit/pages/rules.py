@@ -19,13 +19,12 @@ MARKED = re.compile(r"(<!-- rules of (\w+) -->\n).*?(?=<!-- end -->)", re.DOTALL
 MODULES: dict[str, tuple[str, ...]] = {
     "integrity": (
         *("embaudit.questions.check", ".check", ".verdict"),
-        *("embaudit.measures.integrity", ".certificate_findings", ".blocks", ".layer_order", ".vectors", ".heads"),
-        *(".positions", ".rows", ".values", ".tokens", ".letter_case", ".vocabulary_fit", ".files"),
-        *(".two_weight_files", ".numerics", ".not_computed", ".function", ".work"),
+        *("embaudit.measures.integrity", ".not_computed", ".blocks", ".layer_order", ".integrity", ".rows"),
+        *(".values", ".tokens", ".letter_case", ".vocabulary_fit", ".files", ".numerics", ".function", ".work"),
     ),
     "quality": (
-        *("embaudit.measures.quality", ".words", ".layers", ".collapse", ".counterfactual", ".lengths", ".limit"),
-        *(".scale", ".fewer", ".golden", ".work", ".quality"),
+        *("embaudit.measures.quality", ".words", ".counterfactual", ".lengths", ".scale", ".scores", ".golden"),
+        *(".work", ".quality"),
     ),
     "exports": ("embaudit.questions.exports", ".findings", ".files"),
     "served": (

@@ -16,7 +16,7 @@ from embaudit.corpora import load_corpus
 from embaudit.corpora.draw import Draw
 from embaudit.measures.socm.clouds import token_cloud
 from embaudit.measures.socm.pairs import given_pairs
-from embaudit.measures.socm.steps.listed import socm_listed
+from embaudit.measures.socm.steps.summary import socm_listed
 from embaudit.measures.task_material import MATERIAL_SCHEMA
 from embaudit.measures.tempscale import TempscaleSettings
 from embaudit.measures.tempscale.steps.temperatures import tempscale_vectors

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from plausible import plausible_rows
 
-from embaudit.measures.sticky.steps.validation import ACCEPTED_SHARE
+from embaudit.measures.sticky.steps.verdicts import ACCEPTED_SHARE
 from embaudit.warehouse.compared import read_figures
 from embaudit.warehouse.precision import OF_INTERVAL
 from embaudit.warehouse.regression import RULES, Figure, compare

@@ -24,8 +24,7 @@ from collections.abc import Iterator
 
 from embaudit.declared.figure import Worse
 from embaudit.declared.table import SHARE, Interval, Row, Series, column, rule
-from embaudit.measures.measure import CollectionSettings, Measure, Parts
-from embaudit.measures.workload import Readable, Work
+from embaudit.measures.measure import CollectionSettings, Measure, Parts, Readable, Work
 
 # The added texts, and their tokens.
 TEXTS, TOKENS = 54, 20

@@ -9,8 +9,7 @@ import numpy as np
 
 from embaudit.corpora.downstream.retrieval import ranked
 from embaudit.measures.chunks import MEASURE_VERSION, ChunkChoiceRow, ChunkLengthRow, ChunkRow, ChunksSettings
-from embaudit.measures.collection import Searched, collection_of, read_collection
-from embaudit.measures.pieces import is_written, pieces_of
+from embaudit.measures.collection import Searched, collection_of, is_written, pieces_of, read_collection
 from embaudit.measures.run import Run
 from embaudit.steps.progress import tracked
 from embaudit.steps.results import CheckpointSpec, Staged, encoder_of

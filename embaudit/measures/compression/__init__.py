@@ -10,8 +10,7 @@ from typing import Literal
 
 from embaudit.declared.figure import Worse
 from embaudit.declared.table import ROUNDED_SHARE, SHARE, Interval, Range, Row, Series, column, rule
-from embaudit.measures.measure import CollectionSettings, Measure, Parts
-from embaudit.measures.workload import Readable, Work
+from embaudit.measures.measure import CollectionSettings, Measure, Parts, Readable, Work
 
 # Of 38 rankings (eight ways, and ten draws of random dimensions for each of three cuts) of 90 queries with their
 # intervals and BM25, measured.

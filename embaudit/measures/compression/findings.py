@@ -14,7 +14,7 @@ from embaudit.declared.chart import interval as interval_marks
 from embaudit.declared.document import Column, Part, Section, Table
 from embaudit.declared.rule import Finding, Level, Rows, Rule, interval, number
 from embaudit.measures.compression import CompressionSettings
-from embaudit.measures.compression.compression import DRAWS
+from embaudit.measures.compression.steps import DRAWS
 from embaudit.statistics.intervals import MIN_UNITS, student_quantile
 
 # Two points of nDCG@10 are what choosing among good checkpoints makes; the interval must exclude a larger loss. On the

@@ -14,8 +14,7 @@ from pydantic import Field
 
 from embaudit.declared.figure import Worse
 from embaudit.declared.table import COSINE, ROUNDED_SHARE, TOLERANCE, BigInt, Interval, Row, Series, column, rule
-from embaudit.measures.measure import DownstreamSettings, Measure, Parts
-from embaudit.measures.workload import Readable, Work
+from embaudit.measures.measure import DownstreamSettings, Measure, Parts, Readable, Work
 
 
 class ImpactSettings(DownstreamSettings):

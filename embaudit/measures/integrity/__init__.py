@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from embaudit.declared.table import Row, Series, column, rule
-from embaudit.measures.measure import Measure, MeasureSettings, Parts
-from embaudit.measures.workload import Readable, Work
+from embaudit.measures.measure import Measure, MeasureSettings, Parts, Readable, Work
 
 # Texts that function and numerics encode, about; and reading all files once more takes a core this long per GB.
 TEXTS, TOKENS, SECONDS = 70, 30, 4.0

@@ -14,7 +14,7 @@ from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.model import UNUSED_WEIGHTS
 from embaudit.checkpoint.streamed import was_read
 from embaudit.declared.rule import Finding, Rule, percent
-from embaudit.measures.integrity.noise import TOLERANCE, Look, can_tell, look_at
+from embaudit.measures.integrity.lattice import TOLERANCE, Look, can_tell, look_at
 from embaudit.words.sentences import first_of
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from embaudit.checkpoint.agreement import KINDS, long_text
 from embaudit.checkpoint.tokenizer import NO_LIMIT
 from embaudit.corpora.downstream.task import unit_rows
 from embaudit.declared.rule import Finding, Rule, number
-from embaudit.measures.integrity.hard import HardTexts
+from embaudit.measures.integrity.numerics import HardTexts
 
 if TYPE_CHECKING:
     import torch

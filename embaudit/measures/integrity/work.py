@@ -70,9 +70,8 @@ def checkpoint_integrity(out: Outputs, spec: CheckpointSpec) -> None:
     from embaudit.checkpoint import Encoder
     from embaudit.checkpoint.encoder import counted
     from embaudit.measures.integrity.function import function_findings
-    from embaudit.measures.integrity.hard import HardTexts
     from embaudit.measures.integrity.integrity import integrity_findings
-    from embaudit.measures.integrity.numerics import numeric_findings
+    from embaudit.measures.integrity.numerics import HardTexts, numeric_findings
 
     traced: list[TensorRecord] = []
     with in_full_precision("integrity"):

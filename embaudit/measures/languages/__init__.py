@@ -12,8 +12,7 @@ from pydantic import Field
 
 from embaudit.declared.figure import Worse
 from embaudit.declared.table import COSINE, DIFFERENCE_OF_COSINES, SHARE, Interval, Row, Series, column, rule
-from embaudit.measures.measure import Measure, MeasureSettings, Parts
-from embaudit.measures.workload import Readable, Work
+from embaudit.measures.measure import Measure, MeasureSettings, Parts, Readable, Work
 
 # The columns of sentences.tsv beside English.
 Language = Literal["de", "fr", "es", "pt", "pl", "ru", "zh", "ja", "ar", "hi", "ko", "tr"]

@@ -12,8 +12,7 @@ from dataclasses import replace
 from pydantic import Field
 
 from embaudit.measures.layers.tables import ROWS
-from embaudit.measures.measure import DrawnSettings, Measure, Parts
-from embaudit.measures.workload import Readable, Work
+from embaudit.measures.measure import DrawnSettings, Measure, Parts, Readable, Work
 
 # Time of a core for what a layer's states and attention of one token are read for (`benchmarks/README.md`).
 TOKEN_SECONDS = 6.6e-5

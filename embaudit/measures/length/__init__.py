@@ -13,8 +13,7 @@ from dataclasses import replace
 from pydantic import Field, field_validator
 
 from embaudit.measures.length.tables import ROWS
-from embaudit.measures.measure import Asked, DrawnSettings, Measure, Parts
-from embaudit.measures.workload import Readable, Work
+from embaudit.measures.measure import Asked, DrawnSettings, Measure, Parts, Readable, Work
 
 # The corpus with queries, as named in embaudit.corpora.judged (which imports numpy).
 DOCUMENTS = "retrieval"

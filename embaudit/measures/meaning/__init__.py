@@ -10,8 +10,7 @@ from typing import Literal
 
 from embaudit.declared.figure import Worse
 from embaudit.declared.table import ANY, SHARE, Interval, Row, column
-from embaudit.measures.measure import Measure, MeasureSettings, Parts
-from embaudit.measures.workload import Readable, Work
+from embaudit.measures.measure import Measure, MeasureSettings, Parts, Readable, Work
 
 # Sentences of its own, and their mean length.
 SENTENCES, TOKENS = 414, 20

@@ -14,8 +14,7 @@ from pydantic import Field
 from embaudit.declared.figure import Worse
 from embaudit.declared.table import COSINE, SHARE, TOLERANCE, BigInt, Interval, Row, Series, column, rule
 from embaudit.measures.impact import LOWER_SCORE, PAIRED, ImpactSettings
-from embaudit.measures.measure import Measure, Parts
-from embaudit.measures.workload import Readable, Work
+from embaudit.measures.measure import Measure, Parts, Readable, Work
 from embaudit.remedies.screening.tokens import Severity
 
 BeforeEncoding = Literal["strip", "prune", "unk", "mean", "scale"]

@@ -12,8 +12,7 @@ from pydantic import Field
 
 from embaudit.declared.figure import Worse
 from embaudit.declared.table import SHARE, TOLERANCE, BigInt, Interval, Range, Row, Series, column, rule
-from embaudit.measures.measure import DrawnSettings, Measure, Parts
-from embaudit.measures.workload import Readable, Work
+from embaudit.measures.measure import DrawnSettings, Measure, Parts, Readable, Work
 from embaudit.remedies.screening.tokens import Severity
 
 # Typical number of severe tokens that occur in ordinary texts.

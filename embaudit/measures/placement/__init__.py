@@ -12,8 +12,7 @@ from pydantic import Field
 
 from embaudit.declared.figure import Worse
 from embaudit.declared.table import SHARE, TOLERANCE, Interval, Row, Series, column, rule
-from embaudit.measures.measure import Measure, MeasureSettings, Parts
-from embaudit.measures.workload import Readable, Work
+from embaudit.measures.measure import Measure, MeasureSettings, Parts, Readable, Work
 from embaudit.remedies.screening.tokens import Severity
 
 Fixed = Literal["rotation", "prefix", "suffix", "random", "interleaved", "sentence_ends"]

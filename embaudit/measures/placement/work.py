@@ -39,7 +39,7 @@ from embaudit.measures.sticky.insertion import SentenceDraw
 from embaudit.measures.sticky.plan import choose_controls
 from embaudit.measures.sticky.steps import measured_on
 from embaudit.measures.sticky.steps.files import Sample
-from embaudit.measures.sticky.steps.severe import severe_tokens
+from embaudit.measures.sticky.steps.verdicts import severe_tokens
 from embaudit.steps.progress import tracked
 from embaudit.steps.results import CheckpointSpec, Staged, encoder_of
 from embaudit.steps.staging.stage import read_rows

@@ -27,8 +27,7 @@ from pydantic import Field
 
 from embaudit.declared.figure import Worse
 from embaudit.declared.table import SHARE, Interval, Row, Series, column, rule
-from embaudit.measures.measure import CollectionSettings, Measure, Parts
-from embaudit.measures.workload import Readable, Work
+from embaudit.measures.measure import CollectionSettings, Measure, Parts, Readable, Work
 
 # Share of the filler before the evidence.
 DEPTHS: Mapping[str, float] = {"0": 0.0, "1/4": 0.25, "1/2": 0.5, "3/4": 0.75, "1": 1.0}

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from embaudit.corpora.draw import content_order
-from embaudit.measures.collection import RESAMPLES
-from embaudit.measures.pieces import best_of
+from embaudit.measures.collection import RESAMPLES, best_of
 from embaudit.measures.quality.material import Collection
 from embaudit.statistics.intervals import mean_interval, score_share
 from embaudit.system.files import content_key

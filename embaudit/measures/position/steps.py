@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from embaudit.measures.collection import Searched, collection_of, read_collection
-from embaudit.measures.pieces import best_of, is_written, start_of
+from embaudit.measures.collection import Searched, best_of, collection_of, is_written, read_collection, start_of
 from embaudit.measures.position import (
     ALONE,
     BEYOND,

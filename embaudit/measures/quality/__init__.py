@@ -13,8 +13,7 @@ from pydantic import Field
 
 from embaudit.declared.figure import Worse
 from embaudit.declared.table import Interval, Row, Series, column, rule
-from embaudit.measures.measure import Asked, Measure, MeasureSettings, Parts
-from embaudit.measures.workload import Readable, Work
+from embaudit.measures.measure import Asked, Measure, MeasureSettings, Parts, Readable, Work
 
 # What a check encodes, other prompts and cases included, in texts of about so many tokens.
 TEXTS, TOKENS = 2_000, 24

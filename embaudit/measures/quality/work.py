@@ -22,8 +22,8 @@ from embaudit.measures.quality import (
     QualitySettings,
 )
 from embaudit.measures.quality.baselines import INPUT_EMBEDDINGS
-from embaudit.measures.quality.scale import RULE as SCORE_SCALE
-from embaudit.measures.quality.words import RULE as WORDS
+from embaudit.measures.quality.scale import SCORE_SCALE
+from embaudit.measures.quality.words import WORDS
 from embaudit.measures.run import Run
 from embaudit.measures.task_material import QUERIES_OF, corpora_of
 from embaudit.steps.results import CheckpointSpec, Staged, StagedCorpus, checkpoint_of, in_full_precision

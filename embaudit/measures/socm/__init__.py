@@ -13,9 +13,8 @@ from dataclasses import replace
 from pydantic import Field, field_validator
 
 from embaudit.corpora.draw import Draw
-from embaudit.measures.measure import Asked, DrawnSettings, Measure, Parts
+from embaudit.measures.measure import Asked, DrawnSettings, Measure, Parts, Readable, Work
 from embaudit.measures.socm.tables import ROWS
-from embaudit.measures.workload import Readable, Work
 
 # Time per pair of texts of n tokens, divided by n² (benchmarks/README.md).
 PAIR_SECONDS = 40e-9

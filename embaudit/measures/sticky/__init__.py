@@ -7,9 +7,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from embaudit.measures.measure import Asked, Measure, MeasureSettings, Parts
+from embaudit.measures.measure import Asked, Measure, MeasureSettings, Parts, Readable, Work
 from embaudit.measures.sticky.tables import ROWS, STICKY_TOKEN
-from embaudit.measures.workload import Readable, Work
 
 # Vocabulary entries sampled for the distribution of similarities: eight million pairs.
 SAMPLED_TOKENS = 4_096

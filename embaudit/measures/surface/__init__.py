@@ -20,8 +20,7 @@ from typing import Literal
 
 from embaudit.declared.figure import Worse
 from embaudit.declared.table import DIFFERENCE_OF_COSINES, SHARE, Interval, Row, Series, column, rule
-from embaudit.measures.measure import SAMPLE_QUERIES, CollectionSettings, Measure, Parts
-from embaudit.measures.workload import Readable, Work
+from embaudit.measures.measure import SAMPLE_QUERIES, CollectionSettings, Measure, Parts, Readable, Work
 
 # Every change writes each query once more, a typo or a rare form in more tokens; a tokenizer that writes some of them
 # alike leaves fewer.

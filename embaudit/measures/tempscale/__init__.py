@@ -11,9 +11,8 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
-from embaudit.measures.measure import DownstreamSettings, Measure, Parts
+from embaudit.measures.measure import DownstreamSettings, Measure, Parts, Readable, Work
 from embaudit.measures.tempscale.tables import ROWS
-from embaudit.measures.workload import Readable, Work
 
 # Nearest neighbours, logistic regression and clustering.
 LABELLED_TASKS = 3

@@ -11,9 +11,7 @@ from embaudit.checkpoint import TextKind
 from embaudit.declared.rule import Finding, guarded
 from embaudit.measures.quality.alternatives import Alternative, is_worth_trying
 from embaudit.measures.quality.baselines import collection_overlap, pair_overlap
-from embaudit.measures.quality.collapse import RULE as COLLAPSED
-from embaudit.measures.quality.counterfactual import RULE as AS_DECLARED
-from embaudit.measures.quality.counterfactual import counterfactual_findings
+from embaudit.measures.quality.counterfactual import AS_DECLARED, counterfactual_findings
 from embaudit.measures.quality.golden import Encode, measure_golden
 from embaudit.measures.quality.material import Collection, Material, ScoredPairs
 from embaudit.measures.quality.measured import Measured, MeasuredCollection, MeasuredPairs
@@ -29,10 +27,9 @@ from embaudit.measures.quality.quality import (
     no_figures,
     scores_of,
 )
-from embaudit.measures.quality.scale import RULE as SCORE_SCALE
+from embaudit.measures.quality.scale import SCORE_SCALE
 from embaudit.measures.quality.scores import CollectionScorer, PairScorer, ResampledScore
-from embaudit.measures.quality.words import RULE as WORDS
-from embaudit.measures.quality.words import words_findings
+from embaudit.measures.quality.words import COLLAPSED, WORDS, words_findings
 from embaudit.words.errors import MeasureError
 
 ROLES: tuple[TextKind, TextKind] = ("query", "document")

@@ -7,7 +7,7 @@ from math import prod
 from typing import TYPE_CHECKING, Literal
 
 from embaudit.checkpoint import Checkpoint
-from embaudit.measures.integrity.noise import can_tell, look_at
+from embaudit.measures.integrity.lattice import can_tell, look_at
 from embaudit.questions.change.rows import RowChange, compare_rows
 from embaudit.questions.change.tensors import (
     BlockChange,

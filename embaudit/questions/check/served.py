@@ -14,8 +14,7 @@ from embaudit.embedders.function import LISTS, Answers, EmbeddingFunction
 from embaudit.embedders.kept import TOGETHER
 from embaudit.embedders.waiting import RequestPlan, told_as_one
 from embaudit.measures.integrity.function import SAME_VECTOR
-from embaudit.measures.quality.lengths import RULE as LENGTHS
-from embaudit.measures.quality.lengths import Declared, length_findings
+from embaudit.measures.quality.lengths import LENGTHS, Declared, length_findings
 from embaudit.measures.quality.material import Material, sample_material
 from embaudit.measures.quality.measured import Measured
 from embaudit.questions.blackbox.limit import TAIL, limit_findings

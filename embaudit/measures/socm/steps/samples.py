@@ -15,10 +15,9 @@ import numpy as np
 from embaudit.corpora.draw import Draw
 from embaudit.measures.socm import MEASURE_VERSION
 from embaudit.measures.socm.clouds import clouds_of, shared_plane, token_cloud
-from embaudit.measures.socm.poolings import cloud_angles, compare_poolings
 from embaudit.measures.socm.steps.texts import clouds_of_corpus
 from embaudit.measures.socm.tables import SocmPlaneRow, SocmPoolingRow, SocmTightnessRow
-from embaudit.measures.socm.tightness import pair_tightness, sample_pairs, sif_weights
+from embaudit.measures.socm.tightness import cloud_angles, compare_poolings, pair_tightness, sample_pairs, sif_weights
 from embaudit.steps.corpora import drawn_texts
 from embaudit.steps.progress import tracked
 from embaudit.steps.results import CheckpointSpec, Staged, StagedCorpus, encoder_of

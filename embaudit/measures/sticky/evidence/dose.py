@@ -1,7 +1,7 @@
 """Dose curve: pull and retention by number of copies, n = 1, 2, 4, 8, 16.
 
 For each n, content is cut so that all copies survive, and ρ_0 uses the same cut; loss is relative to ordinary tokens
-at the same n. Definitions: ``embaudit.measures.sticky.scores``.
+at the same n. Definitions: ``embaudit.measures.sticky.moments``.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ import numpy as np
 
 from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.checkpoint.encoder import Progress, no_progress
-from embaudit.measures.sticky.moments import insert_tokens
+from embaudit.measures.sticky.moments import insert_tokens, score
 from embaudit.measures.sticky.points import Points
-from embaudit.measures.sticky.scores import score
 from embaudit.words.errors import MeasureError, NotMeasurable
 
 MEASURE_VERSION = 2

@@ -11,8 +11,7 @@ import numpy as np
 
 from embaudit.checkpoint import Encoder
 from embaudit.checkpoint.encoder import Progress, no_progress
-from embaudit.measures.sticky.insertion import make_draw
-from embaudit.measures.sticky.pairs import SentencePair
+from embaudit.measures.sticky.insertion import SentencePair, make_draw
 from embaudit.measures.sticky.points import unit_rows
 
 MEASURE_VERSION = 1
