@@ -14,7 +14,7 @@ from embaudit.steps.step import NotStaged, only_staged
 from embaudit.warehouse.connect import open_reader
 from embaudit.words.errors import ProblemFound, WarehouseError
 from embaudit_flows.audit import audit
-from embaudit_flows.outcome import AuditOutcome
+from embaudit_flows.plan import AuditOutcome
 from embaudit_tasks.audit_task import in_a_run
 
 PUBLISHED = """

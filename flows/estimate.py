@@ -22,7 +22,7 @@ from embaudit.system.address import warehouse_at
 from embaudit.system.processors import processors
 from embaudit.warehouse.publish import was_published
 from embaudit_flows.plan import AuditPlan
-from embaudit_tasks.progress import say
+from embaudit_tasks.steps import say
 
 # For checks, publishing and the page.
 FIXED_SECONDS = 20

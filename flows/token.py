@@ -8,7 +8,7 @@ from typing import Any
 
 from embaudit.checkpoint import Encoder
 from embaudit.corpora import load_corpus
-from embaudit.corpora.chosen_pairs import read_chosen_pairs
+from embaudit.corpora.records import read_chosen_pairs
 from embaudit.measures.sticky import StickySettings
 from embaudit.measures.sticky.insertion import SentencePair, distinct_sentences, split_sentences
 from embaudit.measures.sticky.inspect import find_token, inspect_reference, inspect_tokens

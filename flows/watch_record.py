@@ -29,11 +29,11 @@ from embaudit.watch.watch_list import EndpointEntry, IndexEntry
 from embaudit.watch.watched import read_last_looks
 from embaudit.words.errors import EmbauditError
 from embaudit_flows.ask import answer_of_entry
+from embaudit_flows.ending import marked
 from embaudit_flows.gpu import gpu_slot
-from embaudit_flows.red import marked
 from embaudit_flows.watch_audits import AuditEnd, Auditor
 from embaudit_tasks.audit_task import in_a_run, run_logger
-from embaudit_tasks.gate import gate_now
+from embaudit_tasks.publish import gate_now
 from embaudit_tasks.report import write_overview, write_report
 from embaudit_tasks.watch import (
     ask_what_is_served,

@@ -1,23 +1,32 @@
-"""The last tasks of an audit: check every staged table, write the log, and publish if the checks passed."""
+"""The last tasks of an audit: check every staged table, write the log, and publish if the checks passed.
+
+Links a fine-tuned checkpoint's audit to its backbone's with one row; the deltas are a view over both.
+
+Applies a policy to a published audit; the findings are checked and published like any other table.
+
+Refreshes the copy that dashboards read, after every publication, if ``EMBAUDIT_SNAPSHOT`` is set.
+"""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from typing import Any
 
-from embaudit.steps.results import Staged
+from prefect import task
+
+from embaudit.steps.results import Staged, stage_rows
+from embaudit.system.files import content_key
+from embaudit.system.settings import Settings
+from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.expectations.check import check_tables
-from embaudit.warehouse.publish import (
-    AuditRecord,
-    ExpectationRow,
-    MeasureRun,
-    StagedTable,
-    publish,
-    publish_content,
-)
+from embaudit.warehouse.export import export
+from embaudit.warehouse.gate import GateVerdict, load_policy, run_gate
+from embaudit.warehouse.publish import AuditRecord, ExpectationRow, MeasureRun, StagedTable, publish, publish_content
 from embaudit.warehouse.tables import TABLES
-from embaudit.words.errors import CheckFailed
-from embaudit_tasks.audit_task import audit_task
+from embaudit.warehouse.tables.watch import AuditBackboneRow, GateResultRow
+from embaudit.watch.open_items import gate_outcome
+from embaudit.words.errors import CheckFailed, EmbauditError
+from embaudit_tasks.audit_task import audit_task, run_logger
 
 
 @audit_task("check tables")
@@ -84,3 +93,70 @@ def group_by_table(staged: list[Staged]) -> list[StagedTable]:
         for name in TABLES
         if (paths := tuple(dict.fromkeys(part.path for part in staged if part.table == name)))
     ]
+
+
+@task(name="link backbone", task_run_name="link backbone", persist_result=False)
+def link_backbone(audit_id: str, backbone_audit_id: str, warehouse: str, wait_seconds: float, staging: str) -> int:
+    """Check and publish the link; returns the number of summary figures that the two audits share."""
+    row = {"audit_id": audit_id, "backbone_audit_id": backbone_audit_id}
+    staged = stage_rows(staging, "audit", audit_id, AuditBackboneRow, [row])
+    publish_checked([staged], warehouse, wait_seconds, kept="Both audits are published.")
+    with open_reader(warehouse) as connection:
+        counted = connection.execute(
+            "SELECT count(*) FROM backbone_delta WHERE audit_id = ? AND backbone_audit_id = ?",
+            [audit_id, backbone_audit_id],
+        ).fetchone()
+    return int(counted[0]) if counted else 0
+
+
+@audit_task("gate")
+def gate_audit(audit_id: str, policy: str, warehouse: str, wait_seconds: float, staging: str) -> GateVerdict:
+    """Compare a published audit with the policy in a file, and publish the findings."""
+    verdict = run_gate(warehouse, audit_id, load_policy(policy), wait_seconds=wait_seconds)
+    key = content_key(audit=audit_id, policy=verdict.policy_hash, evaluated=verdict.evaluated.isoformat())
+    staged = stage_rows(staging, "gate", key, GateResultRow, gate_rows(verdict))
+    publish_checked([staged], warehouse, wait_seconds, kept=f"The audit {audit_id} is published.")
+    return verdict
+
+
+def gate_now(audit_id: str, policy: str, warehouse: str, wait_seconds: float, staging: str) -> tuple[str, str]:
+    """The hash of the policy as it is now, and ``passed``, ``tripped`` or ``accepted``; unless it was before."""
+    policy_hash = load_policy(policy).hash
+    known = gate_outcome(warehouse, audit_id, policy_hash, wait_seconds)
+    if known is None:
+        gate_audit(audit_id, policy, warehouse, wait_seconds, staging)
+        known = gate_outcome(warehouse, audit_id, policy_hash, wait_seconds)
+    if known is None:
+        raise ValueError(f"the gate of audit {audit_id} was stored, and is not there")
+    return policy_hash, known
+
+
+def gate_rows(verdict: GateVerdict) -> list[dict[str, object]]:
+    """The rows of ``gate_result``: the verdict's findings, each with its audit and policy."""
+    of = {
+        "audit_id": verdict.audit_id,
+        "policy": verdict.policy,
+        "policy_hash": verdict.policy_hash,
+        "baseline_audit_id": verdict.baseline_audit_id or "",
+        "evaluated": verdict.evaluated,
+    }
+    return [{**of, **finding.model_dump()} for finding in verdict.findings]
+
+
+@audit_task("refresh snapshot")
+def refresh_snapshot(warehouse: str) -> str | None:
+    """Export the warehouse to the path in the settings. Whatever happens here, what was published stays published.
+
+    Returns:
+        Why it failed, for the audit's warnings; None if it succeeded, or if no path is set.
+    """
+    settings = Settings()
+    if settings.snapshot is None:
+        return None
+    try:
+        made = export(warehouse, settings.snapshot, settings.lock_wait_seconds, with_bulk=settings.snapshot_bulk)
+    except EmbauditError as error:
+        run_logger().warning("The snapshot was not refreshed: %s", error)
+        return f"The snapshot was not refreshed. {error}"
+    run_logger().info("Snapshot %s: %d rows", made.path, sum(made.rows.values()))
+    return None

@@ -1,15 +1,25 @@
-"""Writes files beside the warehouse: the HTML pages of one audit and of all, and a checkpoint's passport."""
+"""Writes files beside the warehouse: the HTML pages of one audit and of all, and a checkpoint's passport.
+
+The tasks of maintenance: prune rows, delete files that are no longer needed, reclaim space.
+"""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
+
+from prefect import task
 
 from embaudit.declared.document import Page
 from embaudit.embedders.checkpoint import CheckpointFunction
 from embaudit.pages.write import write_index, write_page
-from embaudit.questions.passport.file import read_passport, write_passport
 from embaudit.questions.passport.make import make_passport
+from embaudit.questions.passport.passport import read_passport, write_passport
 from embaudit.steps.results import CheckpointSpec, checkpoint_of, in_full_precision
+from embaudit.steps.staging.files import delete_leftovers, find_leftovers
+from embaudit.system.address import warehouse_at
+from embaudit.warehouse.prune import Keep, prune, vacuum
 from embaudit_tasks.audit_task import audit_task
 
 
@@ -37,3 +47,26 @@ def write_passport_of(spec: CheckpointSpec, folder: str) -> str:
     with in_full_precision("a passport"):
         write_passport(make_passport(CheckpointFunction(checkpoint_of(full)), full.load_options), path)
     return str(path)
+
+
+@task(name="prune rows", task_run_name="prune rows", persist_result=False)
+def prune_rows(
+    warehouse: str, wait_seconds: float, keep_days: int | None, keep_audits: int | None
+) -> list[dict[str, Any]]:
+    """Delete the detail rows of audits that no rule keeps; returns one row per audit and table."""
+    return [asdict(one) for one in prune(warehouse, wait_seconds, Keep(keep_days, keep_audits))]
+
+
+@task(name="delete staged files", task_run_name="delete staged files", persist_result=False)
+def delete_staged(staging: str, warehouse: str, days: int) -> dict[str, int]:
+    """Delete staged files not created or used for ``days`` days, and partial files; returns their number and bytes."""
+    place = warehouse_at(warehouse)
+    left = find_leftovers(staging, place if isinstance(place, Path) else None, days)
+    delete_leftovers(left)
+    return {"files": left.files, "bytes": left.bytes}
+
+
+@task(name="vacuum", task_run_name="vacuum", persist_result=False)
+def vacuum_warehouse(warehouse: str, wait_seconds: float) -> dict[str, Any]:
+    """Reclaim the space of deleted rows."""
+    return asdict(vacuum(warehouse, wait_seconds))

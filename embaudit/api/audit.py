@@ -35,8 +35,8 @@ from embaudit.system.address import warehouse_at
 from embaudit.system.files import move_into_place, temporary_sibling
 from embaudit.system.settings import Settings
 from embaudit.words.errors import DoNotServe, EmbauditError, StorageError, UsageError
-from embaudit_flows.server.lost import expected_failure
 from embaudit_flows.server.settings import defaults_for_call
+from embaudit_flows.server.temporary import expected_failure
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

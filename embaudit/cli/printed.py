@@ -1,4 +1,10 @@
-"""How a command that ends in one page gives it: in the terminal, as JSON or Markdown, and in a file besides."""
+"""How a command that ends in one page gives it: in the terminal, as JSON or Markdown, and in a file besides.
+
+Untrusted text (names, tokens, reasons) for a terminal: as plain text, never markup or control codes.
+
+Rich would interpret a token such as ``[red]``; ``embaudit.words.sentences`` handles what the terminal itself
+interprets.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from rich.markup import escape
+
+from embaudit.words.sentences import visible, visible_lines
 
 if TYPE_CHECKING:
     from embaudit.pages.ci import CheckedRule
@@ -92,3 +101,11 @@ OUTPUT = (
     ),
     *CI,
 )
+
+
+__all__ = ["as_text", "visible", "visible_lines"]
+
+
+def as_text(text: object) -> str:
+    """The text with invisible characters and rich markup escaped."""
+    return escape(visible(text))

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from embaudit.cli.printed import OUTPUT
+from embaudit.cli.printed import OUTPUT, visible
 from embaudit.cli.question import question_command, reporting_command, show_report
-from embaudit.cli.shown import visible
 from embaudit.questions.asked import QUESTIONS
 from embaudit.questions.check.question import CheckQuestion
 from embaudit.questions.fingerprint.question import FingerprintQuestion
@@ -33,7 +32,7 @@ def _show_check(question: CheckQuestion, report: CheckReport, is_card: bool, **f
         return show_report(question, report, **form)
     from datetime import UTC, datetime
 
-    from embaudit.pages.card import card_of
+    from embaudit.pages.ci import card_of
 
     click.echo(card_of(report, datetime.now(UTC).date()), nl=False)
     return report.exit_code

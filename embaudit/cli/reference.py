@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import click
 
-from embaudit.cli.lazy import LazyCommand
+from embaudit.cli.help import LazyCommand
 from embaudit.cli.main import cli
 
 WIDTH = 100

@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 from embaudit.cli.options import format_option, warehouse_option, warehouse_path
+from embaudit.cli.printed import visible
 from embaudit.cli.query import print_result
-from embaudit.cli.shown import visible
 from embaudit.corpora.scores import ReadScores, ScoredMeasure, read_scores
 from embaudit.corpora.scores import correlate as correlate_rows
 from embaudit.system.address import Warehouse

@@ -28,13 +28,12 @@ MODULES: dict[str, tuple[str, ...]] = {
     ),
     "exports": ("embaudit.questions.exports", ".findings", ".files"),
     "served": (
-        *("embaudit.questions.blackbox", ".numbers", ".limit", "embaudit.questions.parity", ".requested"),
+        *("embaudit.questions.blackbox", ".limit", "embaudit.questions.parity", ".requested"),
         *("embaudit.questions.check", ".served"),
     ),
-    "search": ("embaudit.questions.search", ".findings", ".tenants"),
+    "search": ("embaudit.questions.search", ".findings", ".measured"),
     "parity": (
-        *("embaudit.questions.parity", ".findings", ".without_vector", ".ranges", ".roles", ".named_prompts"),
-        *(".requested", ".parity"),
+        *("embaudit.questions.parity", ".findings", ".without_vector", ".ranges", ".roles", ".requested", ".parity"),
     ),
     "vectors": (
         "embaudit.questions.vectors",
@@ -52,7 +51,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "worse": ("embaudit.questions.worse",),
     "switch": ("embaudit.questions.switch", ".findings", ".switch", "embaudit.measures.quality.golden"),
     "change": (
-        *("embaudit.questions.change", ".weight_findings", ".rows", ".tokens", ".declared", ".vectors", ".gains"),
+        *("embaudit.questions.change", ".weight_findings", ".weights", ".tokens", ".declared", ".vectors", ".gains"),
         ".change",
     ),
 }

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from embaudit.stores.nested import column_of, flat, table_of_records
-from embaudit.stores.table import BATCH_ROWS, LOOKED_AT, StoreColumn, StoreTable, Values
+from embaudit.stores.store import BATCH_ROWS, LOOKED_AT, StoreColumn, StoreTable, Values
 from embaudit.words.errors import UsageError
 
 

@@ -7,14 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from embaudit.stores.damage import FETCH, reported
 from embaudit.stores.faiss import ID, VECTOR, open_faiss
 from embaudit.stores.langchain_search import search_of_documents
 from embaudit.stores.nested import at, column_of, flat, listed
-from embaudit.stores.parts import part_meant
-from embaudit.stores.pickles import OnlyThese, stand_ins
-from embaudit.stores.place import ReadOptions, StorePlace
-from embaudit.stores.table import LOOKED_AT, StoreKind, StoreTable, Values
+from embaudit.stores.place import ReadOptions, StorePlace, part_meant
+from embaudit.stores.store import FETCH, LOOKED_AT, StoreKind, StoreTable, Values, reported
+from embaudit.stores.tensors import OnlyThese, stand_ins
 from embaudit.words.errors import CorpusError, one_line
 
 # Where LangChain had its docstore and its documents, from 0.0 to today's.

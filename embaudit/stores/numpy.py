@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from embaudit.stores.arrays import table_of_arrays
-from embaudit.stores.damage import FETCH, reported
 from embaudit.stores.place import ReadOptions, StorePlace
-from embaudit.stores.table import StoreKind, StoreTable
+from embaudit.stores.store import FETCH, StoreKind, StoreTable, reported
 from embaudit.words.errors import CorpusError, UsageError
 
 NPY, ZIP = b"\x93NUMPY", b"PK\x03\x04"

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from embaudit.stores.parts import NoSuchPart
-from embaudit.stores.place import SeveralParts
+from embaudit.stores.place import NoSuchPart, SeveralParts
 from embaudit.words.errors import UsageError, hint
 
 QUERIES = ("select ", "with ", "select\n", "with\n")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from embaudit.warehouse.lake import is_lake, literal
 from embaudit.warehouse.meanings import meanings_of_columns, meanings_of_tables, written
 from embaudit.warehouse.tables import TABLES
-from embaudit.warehouse.transaction import transaction
+from embaudit.warehouse.write import transaction
 
 if TYPE_CHECKING:
     import duckdb

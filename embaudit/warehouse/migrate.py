@@ -17,11 +17,10 @@ from embaudit.declared.figure import cell_view, figure_view, interval_view
 from embaudit.system.address import Warehouse
 from embaudit.warehouse.declared import table_changes
 from embaudit.warehouse.describe import describe, marked
-from embaudit.warehouse.keys import without_keys
 from embaudit.warehouse.lake import is_lake, literal
 from embaudit.warehouse.meanings import meaning_of_view
 from embaudit.warehouse.tables import SUMMARIES
-from embaudit.warehouse.transaction import transaction
+from embaudit.warehouse.write import transaction, without_keys
 from embaudit.words.errors import WarehouseError
 
 # Of the migrations before the first release; a warehouse that has them all has the tables that the first one makes.

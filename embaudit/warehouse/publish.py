@@ -17,8 +17,7 @@ from embaudit.system.address import Warehouse
 from embaudit.warehouse.connect import open_reader, open_writer
 from embaudit.warehouse.lake import is_conflict
 from embaudit.warehouse.tables import TABLES
-from embaudit.warehouse.transaction import transaction
-from embaudit.warehouse.write import StagedTable, replace_rows, sql_value, write_table
+from embaudit.warehouse.write import StagedTable, replace_rows, sql_value, transaction, write_table
 from embaudit.words.errors import WarehouseError
 
 __all__ = [

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from embaudit.embedders.function import EmbeddingFunction
 from embaudit.embedders.opened import CallOptions, is_checkpoint, is_endpoint, open_function
-from embaudit.questions.passport.file import read_passport
-from embaudit.questions.passport.passport import Passport
+from embaudit.questions.passport.passport import Passport, read_passport
 from embaudit.questions.passport.verify import verify_with
 from embaudit.watch.served import id_of_passport, passport_of_endpoint
 from embaudit.watch.watch_list import IndexEntry

@@ -20,11 +20,10 @@ from pydantic import BaseModel, ConfigDict
 from embaudit.embedders.function import EmbeddingFunction
 from embaudit.embedders.opened import CallOptions, open_both, open_function
 from embaudit.measures.quality.material import Material
-from embaudit.questions.parity.apart import is_apart
+from embaudit.questions.parity.compare import is_apart
 from embaudit.questions.parity.parity import ParityReport, Verdict, compare_with
-from embaudit.questions.passport.file import read_passport, write_passport
 from embaudit.questions.passport.make import make_passport
-from embaudit.questions.passport.passport import Passport, checksum_of
+from embaudit.questions.passport.passport import Passport, checksum_of, read_passport, write_passport
 from embaudit.questions.passport.verify import verify_with
 from embaudit.system.files import content_key
 from embaudit.watch.watch_list import EndpointEntry

@@ -18,7 +18,7 @@ from commands import Embaudit
 from judged_collections import write_collection
 from tiny import tiny_bert
 
-from embaudit.cli.lazy import LazyCommand
+from embaudit.cli.help import LazyCommand
 from embaudit.cli.main import cli
 from embaudit.measures.profile import load_profile
 

@@ -20,7 +20,7 @@ from worker_processes import alive, children, wait_for
 from embaudit.steps.workers import gpu_of, threads_of
 from embaudit.words.errors import MeasureError, UsageError
 from embaudit_flows.maintain import maintain
-from embaudit_flows.runners import computing_elsewhere, pooled
+from embaudit_flows.measure import computing_elsewhere, pooled
 
 # Many small shards, and one thread everywhere: sums are then the same to the last bit.
 SHARDS = {

@@ -42,7 +42,7 @@ from embaudit.measures.languages.steps import (
     unknown_share,
 )
 from embaudit.measures.run import Run
-from embaudit.pages.svg import svg
+from embaudit.pages.html import svg
 from embaudit.statistics.intervals import score_share
 from embaudit.steps.staging.stage import read_rows
 from embaudit.words.estimate import Estimate

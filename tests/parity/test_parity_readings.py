@@ -14,8 +14,8 @@ from embaudit.checkpoint.agreement import WORDS
 from embaudit.questions.parity.clients import HEADERS, TEXT_CHANGES
 from embaudit.questions.parity.compare import apart, compare_kind
 from embaudit.questions.parity.explain import explain
-from embaudit.questions.parity.forms import forms_of
 from embaudit.questions.parity.readings import alternatives, declared, whole_alternatives
+from embaudit.questions.parity.requested import forms_of
 from embaudit.questions.parity.texts import FILLERS, SHORT_WORDS, text_of, texts_by_kind
 from embaudit.questions.parity.vectors import DECLARED, Maker, PoolingVariant
 

@@ -35,7 +35,7 @@ from embaudit.questions.parity.texts import ROLES
 from embaudit.questions.passport.make import make_passport
 from embaudit.questions.passport.page import passport_page
 from embaudit.questions.passport.passport import Canary, Passport, as_base64
-from embaudit.questions.passport.pattern import CAUSES, probable_cause
+from embaudit.questions.passport.roles import CAUSES, probable_cause
 from embaudit.questions.passport.verify import PassportReport, verify_with
 
 

@@ -16,8 +16,8 @@ from index_library import Library, Put, ids, named, texts_of
 
 from embaudit.checkpoint import LoadOptions
 from embaudit.embedders.opened import open_function
-from embaudit.questions.passport.file import write_passport
 from embaudit.questions.passport.make import make_passport
+from embaudit.questions.passport.passport import write_passport
 from embaudit.watch.index_said import command
 
 pytestmark = pytest.mark.slow

@@ -23,8 +23,8 @@ from benchmarks.serving.faults import faithful
 from benchmarks.serving.server import Served, serving
 from embaudit.checkpoint import LoadOptions, load_checkpoint
 from embaudit.embedders.opened import open_function
-from embaudit.questions.passport.file import write_passport
 from embaudit.questions.passport.make import make_passport
+from embaudit.questions.passport.passport import write_passport
 from embaudit.warehouse.query import run_query
 from embaudit.watch.happening import HAPPENINGS, as_markdown, in_order
 from embaudit_flows.watch import watch

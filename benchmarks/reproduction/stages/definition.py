@@ -11,7 +11,7 @@ from benchmarks.reproduction import published
 from benchmarks.reproduction.bench import Bench
 from benchmarks.reproduction.compared import Comparison, compared
 from benchmarks.reproduction.stages.sticky import PAIRS
-from embaudit.corpora.chosen_pairs import read_chosen_pairs
+from embaudit.corpora.records import read_chosen_pairs
 from embaudit.measures.sticky import StickySettings
 from embaudit.measures.sticky.insertion import SentencePair
 from embaudit.measures.sticky.inspect import inspect_tokens

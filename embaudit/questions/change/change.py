@@ -21,7 +21,6 @@ from embaudit.questions.change.gains import (
     measure_tuned,
     of_base,
 )
-from embaudit.questions.change.rows import row_findings
 from embaudit.questions.change.tensors import TensorChange
 from embaudit.questions.change.tokens import Tokens, compare_tokens, token_findings
 from embaudit.questions.change.vectors import (
@@ -35,7 +34,7 @@ from embaudit.questions.change.vectors import (
     vector_findings,
 )
 from embaudit.questions.change.weight_findings import NOTHING, weight_findings
-from embaudit.questions.change.weights import WeightChange, compare_weights
+from embaudit.questions.change.weights import WeightChange, compare_weights, row_findings
 
 Figures = dict[str, Any]
 GOLDEN = Rule(

@@ -17,8 +17,15 @@ from embaudit.measures.integrity.function import SAME_VECTOR
 from embaudit.measures.quality.lengths import LENGTHS, Declared, length_findings
 from embaudit.measures.quality.material import Material, sample_material
 from embaudit.measures.quality.measured import Measured
-from embaudit.questions.blackbox.limit import TAIL, limit_findings
-from embaudit.questions.blackbox.numbers import MAY_HAVE_NONE, NO_VECTOR, NOT_FINITE, hard_texts, number_findings
+from embaudit.questions.blackbox.limit import (
+    MAY_HAVE_NONE,
+    NO_VECTOR,
+    NOT_FINITE,
+    TAIL,
+    hard_texts,
+    limit_findings,
+    number_findings,
+)
 from embaudit.questions.blackbox.quality import CallerPrompts, served_quality
 from embaudit.questions.check.check import CheckReport
 from embaudit.questions.parity.asking import ask_as, ask_otherwise, confirmed, still_the_same
@@ -27,12 +34,13 @@ from embaudit.questions.parity.findings import UNSTEADY, asked_for, finding_of_a
 from embaudit.questions.parity.parity import asked_alone
 from embaudit.questions.parity.ranges import ask_many_at_once
 from embaudit.questions.parity.requested import ignored_dimensions
-from embaudit.questions.parity.steady import Request, SteadyControl, requests_of
 from embaudit.questions.parity.texts import ROLES
+from embaudit.questions.parity.without_vector import Request, SteadyControl, requests_of
 from embaudit.words.sentences import within
 
 if TYPE_CHECKING:
     from embaudit.checkpoint import TextKind
+
 
 ONE_FUNCTION = Rule(
     "one_function",

@@ -11,8 +11,7 @@ from embaudit.declared.rule import Finding, Rule
 from embaudit.declared.rule import number as decimals
 from embaudit.questions.exports.held import ExportComparison
 from embaudit.questions.exports.quantised import BITS
-from embaudit.questions.parity.apart import farthest, is_apart, is_rounding
-from embaudit.questions.parity.compare import HALF, SAME, SAME_LENGTH, KindDifference
+from embaudit.questions.parity.compare import HALF, SAME, SAME_LENGTH, KindDifference, farthest, is_apart, is_rounding
 from embaudit.words.sentences import quoted
 
 # Times what the checkpoint's own matrices move its vectors by when they are rounded so: of the median, and of a kind of

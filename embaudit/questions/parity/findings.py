@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from embaudit.declared.rule import Finding, Level, Rule, number
-from embaudit.questions.parity.apart import farthest, is_apart, moved
 from embaudit.questions.parity.asking import AGAIN, BatchingCheck
 from embaudit.questions.parity.compare import (
     HALF,
     LEFT,
     SAME,
     KindDifference,
+    farthest,
+    is_apart,
+    moved,
     rounds_as_half,
 )
 from embaudit.questions.parity.texts import NAMED, ROLES

@@ -20,8 +20,7 @@ from embaudit.questions.switch.cut_offs import CutOffTransfer, ScaledPairs, scal
 from embaudit.questions.switch.encode import Cost, SearchTexts, encode_all
 from embaudit.questions.switch.material import SwitchedPairs, SwitchedSearch
 from embaudit.questions.switch.page import switch_page
-from embaudit.questions.switch.quality import ScoreChange, score_changes
-from embaudit.questions.switch.same_text import SameText, compare_same_texts
+from embaudit.questions.switch.quality import SameText, ScoreChange, compare_same_texts, score_changes
 from embaudit.questions.switch.search import SearchOutcome, measure_search
 from embaudit.questions.switch.verdict import HOLDS, Judged, SwitchVerdict, judge
 from embaudit.words.errors import EXIT_TRIPPED, MeasureError

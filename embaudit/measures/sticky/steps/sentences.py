@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from embaudit.checkpoint.vocabulary import entries
-from embaudit.corpora.chosen_pairs import read_chosen_pairs
+from embaudit.corpora.records import read_chosen_pairs
 from embaudit.measures.run import Run
 from embaudit.measures.sticky import MEASURE_VERSION, StickySettings, baseline
 from embaudit.measures.sticky.insertion import (
