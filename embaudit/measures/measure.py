@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -222,6 +224,23 @@ class Parts:
     page: Any
 
 
+def parts_of(package: str) -> Callable[[], Parts]:
+    """The parts of a measure by where they are: commands that measure nothing import none of these modules.
+
+    ``measure(run)`` is in the package's ``steps``, ``findings(rows, settings)`` in ``findings``, the section in
+    ``page`` or with the findings; a small measure has all of them in ``work``.
+    """
+
+    def parts() -> Parts:
+        def module(*names: str) -> Any:
+            return import_module(next(name for one in names if find_spec(name := f"{package}.{one}")))
+
+        findings = module("findings", "work")
+        return Parts(module("steps", "work").measure, findings.findings, module("page", "findings", "work"))
+
+    return parts
+
+
 @dataclass(frozen=True)
 class Measure:
     """One measure of an audit.
@@ -229,9 +248,9 @@ class Measure:
     Attributes:
         package: the package that it is in; files of its folder ``queries`` are named queries.
         question: the question that it answers, in one line.
-        parts: imports what it does.
+        parts: imports what it does (``parts_of``).
         settings: its part of a profile.
-        version: increased when values change, which changes the keys of all its steps.
+        version: to be increased when values change, which changes the keys of all its steps.
         rows: its published tables.
         view_summaries: views over them that have figures, for gates and regressions.
         headline_figures: by summary, the figures shown first when two audits are compared.

@@ -111,7 +111,6 @@ def _short(text: str) -> str:
     return line if len(line) <= SHOWN else f"{line[:SHOWN].rstrip()} …"
 
 
-# Queries for the section's data, by name, for one audit.
 FACTS = {
     "attractors": "SELECT * FROM attractor WHERE audit_id = ? ORDER BY above DESC, met DESC, kind",
     "attractor_hubs": "SELECT * FROM hub WHERE audit_id = ? ORDER BY rank",

@@ -30,7 +30,7 @@ from pydantic import Field, field_validator
 
 from embaudit.declared.figure import Worse
 from embaudit.declared.table import ROUNDED_SHARE, Interval, Row, Series, column, rule
-from embaudit.measures.measure import DOCUMENTS, SAMPLE_TOKENS, CollectionSettings, Measure, Parts, Readable, Work
+from embaudit.measures.measure import DOCUMENTS, SAMPLE_TOKENS, CollectionSettings, Measure, Readable, Work, parts_of
 
 # A piece of fewer tokens is hardly a sentence.
 SMALLEST = 8
@@ -135,22 +135,13 @@ class ChunkChoiceRow(Row, table="chunk_choice", key=("data_set",)):
 
 ROWS: tuple[type[Row], ...] = (ChunkRow, ChunkLengthRow, ChunkChoiceRow)
 
-
-# Increase this when values change: it is part of the keys of all the measure's steps.
 MEASURE_VERSION = 1
-
-
-def _parts() -> Parts:
-    from embaudit.measures.chunks import findings, steps
-
-    return Parts(measure=steps.measure, findings=findings.findings, page=findings)
-
 
 MEASURE = Measure(
     name="chunks",
     package=__name__,
     question="What chunk size does the checkpoint want?",
-    parts=_parts,
+    parts=parts_of(__name__),
     settings=ChunksSettings,
     version=MEASURE_VERSION,
     rows=ROWS,

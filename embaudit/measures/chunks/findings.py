@@ -121,7 +121,6 @@ def _words(level: Level, meaning: str, advice: str) -> tuple[str, str]:
     return (few, MORE) if level == "not measured" else (meaning, advice)
 
 
-# Queries for the section's data, by name, for one audit.
 ORDER = "CASE way WHEN 'whole' THEN 0 WHEN 'best' THEN 1 ELSE 2 END, size"
 FACTS = {
     "chunk": f"SELECT * FROM chunk WHERE audit_id = ? ORDER BY {ORDER}",

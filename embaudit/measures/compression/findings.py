@@ -153,7 +153,6 @@ def _undecided(rows: list[dict[str, Any]]) -> str:
     )
 
 
-# Queries for the section's data, by name, for one audit.
 FACTS = {"compression": "SELECT * FROM compression WHERE audit_id = ? ORDER BY bytes DESC, way"}
 COLUMNS = {
     **{"way": Column("stored as"), "bytes": Column("bytes", ","), "of_float32": Column("of float32", ".0%")},

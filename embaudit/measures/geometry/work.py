@@ -124,7 +124,6 @@ def _dominating(row: dict[str, Any]) -> Finding:
     )
 
 
-# Queries for the section's data, by name, for one audit.
 FACTS = {
     "geometry": "SELECT * FROM geometry WHERE audit_id = ? ORDER BY corpus",
     "geometry_dimensions": "SELECT * FROM geometry_dimension WHERE audit_id = ? ORDER BY corpus, rank",

@@ -110,7 +110,6 @@ def _finding(row: dict[str, Any], tokens: list[dict[str, Any]], task: str) -> Fi
     )
 
 
-# Queries for the section's data, by name, for one audit.
 FACTS = {
     "impact": (
         "SELECT impact.*, source, kept + undrawn AS whole FROM impact LEFT JOIN corpus USING (corpus_id) "

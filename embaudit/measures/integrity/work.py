@@ -104,7 +104,6 @@ def findings(rows: Rows, settings: IntegritySettings) -> Iterator[Finding]:
     yield from in_brief(rows(STAGED), SOUND, "files, weights, tokenizer, numbers and batches")
 
 
-# Queries for the section's data, by name, for one audit.
 FACTS = {
     "weights": (
         "SELECT status, stored_dtype, count(*) AS tensors, sum(entries)::BIGINT AS entries, "

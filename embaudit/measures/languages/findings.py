@@ -161,7 +161,6 @@ def _told_apart(row: Language) -> str:
     return f"{row['told_apart']:.0%}{interval(row['told_apart_low'], row['told_apart_high'], '.0%')}"
 
 
-# Queries for the section's data, by name, for one audit.
 FACTS = {
     "languages": "SELECT * FROM language WHERE audit_id = ? ORDER BY found DESC NULLS FIRST, language",
     "language_severe": (

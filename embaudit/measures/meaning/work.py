@@ -164,7 +164,6 @@ def _named(rows: Sequence[dict[str, Any]]) -> str:
     return ", ".join(f"{SAID[row['contrast']]} ({row['nearer']:.0%})" for row in rows)
 
 
-# Queries for the section's data, by name, for one audit.
 FACTS = {"meaning": "SELECT * FROM meaning WHERE audit_id = ? ORDER BY rewording, nearer, contrast"}
 COLUMNS = {
     **{"contrast": Column("contrast"), "rewording": Column("rewording"), "triples": Column("triples", ",")},

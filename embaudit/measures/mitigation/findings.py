@@ -73,7 +73,6 @@ def findings(rows: Rows, settings: MitigationSettings) -> Iterator[Finding]:
     )
 
 
-# Queries for the section's data, by name, for one audit.
 FACTS = {
     "mitigation_losses": ("SELECT * FROM mitigation_loss WHERE audit_id = ? ORDER BY remedy <> 'none', loss, remedy"),
     "mitigation": (

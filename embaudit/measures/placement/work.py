@@ -222,7 +222,6 @@ def findings(rows: Rows, settings: PlacementSettings) -> Iterator[Finding]:
     )
 
 
-# Queries for the section's data, by name, for one audit.
 FACTS = {
     "placement": (
         "SELECT * FROM placement WHERE audit_id = ? ORDER BY role DESC, strategy <> 'rotation', loss DESC, strategy"

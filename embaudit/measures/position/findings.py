@@ -89,7 +89,6 @@ def _beyond(summary: dict[str, Any]) -> Finding:
     )
 
 
-# Queries for the section's data, by name, for one audit.
 FACTS = {
     "position": "SELECT * FROM position WHERE audit_id = ? ORDER BY tokens_before NULLS FIRST, depth",
     "position_summary": "SELECT * FROM position_summary WHERE audit_id = ?",

@@ -185,7 +185,6 @@ def findings(rows: Rows, settings: QualitySettings) -> Iterator[Finding]:
     yield from in_brief(rows(STAGED), DECLARED_RIGHT, "layers, collapse and other readings", (WORDS, SCORE_SCALE))
 
 
-# Queries for the section's data, by name, for one audit.
 FACTS = {
     "quality": "SELECT * FROM quality WHERE audit_id = ? ORDER BY kind, data_set",
     "quality_layers": "SELECT * FROM quality_layer WHERE audit_id = ? ORDER BY kind, data_set, layer",

@@ -143,7 +143,6 @@ def _because(row: Row) -> str:
     return f" (the tokenizer cannot write {row['unwritten']:.0%} of them)" if row["unwritten"] >= MOST else ""
 
 
-# Queries for the section's data, by name, for one audit.
 FACTS = {"surface": "SELECT * FROM surface WHERE audit_id = ? ORDER BY overlap NULLS LAST, change"}
 COLUMNS = {
     "change": Column("change"),

@@ -100,7 +100,6 @@ def _named(row: dict[str, Any]) -> str:
     return str(row["task"]).replace("_", " ")
 
 
-# Queries for the section's data, by name, for one audit.
 FACTS = {
     "temperatures": "SELECT * FROM tempscale_choice WHERE audit_id = ? ORDER BY task, bin",
     "temperature_arms": (
