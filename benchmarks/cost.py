@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
 
 from embaudit.measures import MEASURES, MeasureSettings
+from embaudit.measures.listed import load_profile
 from embaudit.measures.measure import Readable, Work
-from embaudit.measures.profile import load_profile
 from embaudit.measures.sticky import StickySettings
 
 # The default measures of `quick`; exhaustive is `standard` with all draws of every token.

@@ -21,7 +21,7 @@ from benchmarks.measured import Measured, as_scanned
 from embaudit.checkpoint import Encoder, load_checkpoint
 from embaudit.checkpoint.vocabulary.entries import read_vocabulary
 from embaudit.corpora import load_corpus
-from embaudit.measures.profile import load_profile
+from embaudit.measures.listed import load_profile
 from embaudit.measures.sticky import StickySettings
 from embaudit.measures.sticky.baseline import input_embeddings
 from embaudit.measures.sticky.insertion import SentenceSet, distinct_sentences, split_sentences

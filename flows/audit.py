@@ -6,6 +6,11 @@ nothing, and writes the log whatever happens. Then come the gate, the report and
 Says whether the checkpoint may be served as soon as that is known: the measures that tell run first.
 
 Puts an audit's figures into words: findings and verdict from its staged tables, checked and published with them.
+
+An audit that was made before: the same flow as a plain call, if every step's files exist.
+
+A Prefect run costs more than all the rest of such an audit: its server has to start, and each of some seventy tasks is
+reported to it. Where the server is the command's own, nobody watches that run either.
 """
 
 from __future__ import annotations
@@ -19,24 +24,27 @@ from typing import Any
 from prefect import flow
 
 from embaudit.checkpoint.loading import PROMPTS
+from embaudit.checkpoint.reference import CheckpointRef
 from embaudit.corpora import MinedSource
 from embaudit.declared.rule import Finding
 from embaudit.measures import MEASURES
 from embaudit.measures.findings import find_all
+from embaudit.measures.listed import load_profile
 from embaudit.questions.audit import AuditRequest
 from embaudit.questions.check.verdict import FIRST, Verdict, verdict_of_audit
-from embaudit.steps.checkpoint import describe_checkpoint
-from embaudit.steps.corpora import rows_read
-from embaudit.steps.progress import measuring
+from embaudit.steps.corpora import describe_checkpoint, rows_read
+from embaudit.steps.progress import NoDisplay, measuring, show, shown_on
 from embaudit.steps.results import NoteText, Staged, StagedCorpus, stage_rows
 from embaudit.steps.staging.files import in_use
 from embaudit.steps.staging.stage import read_rows
+from embaudit.steps.step import NotStaged, only_staged
 from embaudit.steps.tables import AuditCorpusRow
 from embaudit.system.settings import Settings
+from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.gate import load_audit_policy
 from embaudit.warehouse.tables import TABLES
 from embaudit.warehouse.tables.findings import FindingRow, VerdictRow
-from embaudit.words.errors import UsageError
+from embaudit.words.errors import ProblemFound, UsageError, WarehouseError
 from embaudit.words.estimate import Estimate
 from embaudit_flows.audit_log import AuditLog, describe_check
 from embaudit_flows.ending import ends_in_words, pass_gate, publish_verdict, put_passport, put_report, show_and_end
@@ -269,3 +277,45 @@ def planned_rows(staged: list[Staged]) -> dict[str, int]:
         if counts:
             plan[table.name] = sum(counts)
     return plan
+
+
+PUBLISHED = """
+SELECT 1 FROM audit
+WHERE status = 'published' AND profile = ? AND json_extract_string(settings, '$.source') = ?
+    AND list_has_all(CAST(json_extract(settings, '$.measures') AS VARCHAR[]), ?)
+LIMIT 1
+"""
+
+
+def audit_again(request: AuditRequest) -> AuditOutcome | None:
+    """Everything that the flow does (names resolved, sources read, tables checked and published, gate, page), no run.
+
+    None if something has to be computed, or if it fails: a run can retry it, and reports it.
+
+    Raises:
+        ProblemFound: as the flow.
+    """
+    # A notification block is on a server. Within somebody's flow, the audit's tasks are tasks of that run.
+    if request.notify or in_a_run() or not _was_published(request):
+        return None
+    try:
+        # A run that follows would show the same measures again.
+        with only_staged(), shown_on(NoDisplay()):
+            outcome = audit.fn(request)
+    except ProblemFound:
+        raise
+    except (NotStaged, Exception):
+        return None
+    show("Nothing to compute: every result was staged by an earlier audit.")
+    return outcome
+
+
+def _was_published(request: AuditRequest) -> bool:
+    """Whether an audit measured the same of this checkpoint: without one, its corpora need not be read."""
+    source = CheckpointRef.parse(request.checkpoint)
+    asked = [load_profile(request.profile).name, str(source), list(request.chosen_measures)]
+    try:
+        with open_reader(request.published_to, wait_seconds=0) as connection:
+            return connection.execute(PUBLISHED, asked).fetchone() is not None
+    except WarehouseError:
+        return False

@@ -13,8 +13,8 @@ from embaudit.checkpoint.model import quiet_transformers
 from embaudit.checkpoint.precision import operations_per_second
 from embaudit.checkpoint.weightless import load_tokenizer_alone
 from embaudit.measures import MEASURES
+from embaudit.measures.listed import Profile
 from embaudit.measures.measure import Precision, Readable, Work
-from embaudit.measures.profile import Profile
 from embaudit.measures.sticky import StickySettings
 from embaudit.steps.corpora import some_texts
 from embaudit.steps.results import CheckpointSpec, StagedCorpus

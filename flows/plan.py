@@ -22,8 +22,8 @@ from embaudit.corpora.draw import Draw
 from embaudit.corpora.records import read_chosen_pairs
 from embaudit.declared.document import Page
 from embaudit.measures import MEASURES
+from embaudit.measures.listed import Profile, load_profile
 from embaudit.measures.measure import MeasureSettings
-from embaudit.measures.profile import Profile, load_profile
 from embaudit.measures.run import Engine, InThisProcess, Run
 from embaudit.pages.audit import audit_page, read_audit
 from embaudit.questions.audit import AuditRequest

@@ -1,4 +1,4 @@
-"""Tasks of an audit: task runs within a run of a flow, else plain calls, which need no server (``flows/again.py``)."""
+"""Tasks of an audit: task runs within a run of a flow, else plain calls, which need no server (``flows/audit.py``)."""
 
 from __future__ import annotations
 

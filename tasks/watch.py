@@ -13,8 +13,7 @@ from embaudit.questions.check.verdict import FIRST
 from embaudit.steps.results import stage_rows
 from embaudit.system.files import content_key
 from embaudit.system.hub import is_transient
-from embaudit.warehouse.compared import find_predecessor, read_figures, read_weight_changes
-from embaudit.warehouse.regression import compare
+from embaudit.warehouse.regression import compare, find_predecessor, read_figures, read_weight_changes
 from embaudit.warehouse.tables import MEASURE_OF
 from embaudit.warehouse.tables.index_check import IndexCheckRow
 from embaudit.warehouse.tables.watch import IndexChangeRow, RegressionRow, ServedRow, WatchedRevisionRow, WatchRunRow

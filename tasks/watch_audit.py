@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from embaudit.questions.audit import AuditRequest
 from embaudit.system.files import content_key
-from embaudit.warehouse.compared import is_published
+from embaudit.warehouse.regression import is_published
 from embaudit.words.errors import ServerError
 from embaudit_tasks.audit_task import AUDIT_LABEL, GATE_LABEL
 

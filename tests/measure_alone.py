@@ -15,7 +15,7 @@ from embaudit.checkpoint import Checkpoint, load_checkpoint
 from embaudit.corpora.judged import load_judged
 from embaudit.declared.rule import Finding
 from embaudit.measures import MEASURES
-from embaudit.measures.profile import load_profile
+from embaudit.measures.listed import load_profile
 from embaudit.measures.run import Run
 from embaudit.steps.corpora import stage_corpus
 from embaudit.steps.results import CheckpointSpec

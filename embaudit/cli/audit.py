@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from embaudit.api.run import refuse_early, run_audit
-from embaudit.cli.options import CHECKPOINT_FIELDS, request_options
-from embaudit.cli.printed import as_text, visible
+from embaudit.cli.options import CHECKPOINT_FIELDS, as_text, request_options, visible
 from embaudit.questions.audit import AuditRequest
 from embaudit.system.processors import peak_memory
 from embaudit.words.errors import UsageError

@@ -14,8 +14,7 @@ from pathlib import Path
 
 import click
 
-from embaudit.cli.options import warehouse_option, warehouse_path
-from embaudit.cli.printed import CI, visible, write_for_ci
+from embaudit.cli.options import CI, visible, warehouse_option, warehouse_path, write_for_ci
 from embaudit.declared.document import count
 from embaudit.pages.general import gate_section, headline
 from embaudit.pages.terminal import console, print_part, print_section

@@ -14,7 +14,7 @@ import click
 from click.core import ParameterSource
 from pydantic.fields import FieldInfo
 
-from embaudit.cli.printed import OUTPUT, OutputOptions
+from embaudit.cli.options import OUTPUT, OutputOptions
 from embaudit.cli.waiting import progress_lines, say, say_that_texts_leave, time_left
 from embaudit.declared.rule import PLAIN, Argument, Option
 from embaudit.questions.answer import ASKS

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from embaudit.cli.printed import OUTPUT, visible
+from embaudit.cli.options import OUTPUT, visible
 from embaudit.cli.question import question_command, reporting_command, show_report
 from embaudit.questions.asked import QUESTIONS
 from embaudit.questions.check.question import CheckQuestion

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from embaudit.cli.printed import visible
+from embaudit.cli.options import visible
 from embaudit.remedies.mitigation.rows import WAYS, Way
 from embaudit.remedies.temperature import Temperatures
 from embaudit.remedies.temperature.apply import apply_temperature as write

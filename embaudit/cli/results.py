@@ -16,8 +16,7 @@ from pathlib import Path
 
 import click
 
-from embaudit.cli.options import format_option, warehouse_option, warehouse_path
-from embaudit.cli.printed import visible
+from embaudit.cli.options import format_option, visible, warehouse_option, warehouse_path
 from embaudit.cli.query import print_result
 from embaudit.measures import MEASURES
 from embaudit.pages.audit import read_state, state_page

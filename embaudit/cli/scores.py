@@ -9,8 +9,7 @@ from typing import Any
 
 import click
 
-from embaudit.cli.options import format_option, warehouse_option, warehouse_path
-from embaudit.cli.printed import visible
+from embaudit.cli.options import format_option, visible, warehouse_option, warehouse_path
 from embaudit.cli.query import print_result
 from embaudit.corpora.scores import ReadScores, ScoredMeasure, read_scores
 from embaudit.corpora.scores import correlate as correlate_rows

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import click
 
-from embaudit.cli.printed import visible
+from embaudit.cli.options import visible
 from embaudit.embedders.endpoint.recognise import is_address, is_loopback
 from embaudit.questions.question import SentTexts
 from embaudit.words.errors import UsageError

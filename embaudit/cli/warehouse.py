@@ -16,8 +16,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from embaudit.cli.options import warehouse_option, warehouse_path
-from embaudit.cli.printed import as_text, visible
+from embaudit.cli.options import as_text, visible, warehouse_option, warehouse_path
 from embaudit.cli.server import prepare_prefect
 from embaudit.corpora import load_corpus
 from embaudit.corpora.catalog import CORPORA

@@ -12,8 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from embaudit.cli.display import TerminalDisplay
-from embaudit.cli.options import warehouse_option, warehouse_path
-from embaudit.cli.printed import as_text
+from embaudit.cli.options import as_text, warehouse_option, warehouse_path
 from embaudit.cli.server import prepare_prefect
 from embaudit.system.address import Warehouse
 from embaudit.system.settings import Settings

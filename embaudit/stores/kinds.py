@@ -28,7 +28,7 @@ OWN = (
     "milvus_file",
     "duckdb",
     "sqlite",
-    "numpy",
+    "arrays",
     "faiss",
     "index_files",
     "langchain_faiss",

@@ -40,7 +40,7 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from embaudit.measures.profile import load_profile
+from embaudit.measures.listed import load_profile
 from embaudit.questions.answer import ASKS
 from embaudit.questions.audit import AuditSettings
 from embaudit.stores.place import ReadOptions, StorePlace

@@ -17,8 +17,8 @@ from embaudit.measures.geometry.work import DOMINATING, ISOTROPY, MATTERS
 from embaudit.measures.impact.findings import LOSS
 from embaudit.measures.layers.findings import TOKENS_ALIKE
 from embaudit.measures.length.findings import LONG_PAIRS, MIN_PAIRS, RANKING, RISE
+from embaudit.measures.listed import load_profile
 from embaudit.measures.occurrence.work import REMOVAL, SEVERE_TEXTS
-from embaudit.measures.profile import load_profile
 from embaudit.measures.socm.findings import CUT_TEXTS, THROWN_AWAY
 from embaudit.measures.sticky.findings import ONE_COPY, SEARCH, WORST_TOKEN
 from embaudit.pages.audit import audit_page

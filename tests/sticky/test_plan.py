@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embaudit.measures.profile import load_profile, profile_names
+from embaudit.measures.listed import load_profile, profile_names
 from embaudit.measures.sticky import StickySettings
 from embaudit.measures.sticky.moments import Scores
 from embaudit.measures.sticky.plan import (

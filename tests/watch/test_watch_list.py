@@ -9,7 +9,7 @@ import pytest
 
 from embaudit.checkpoint.loading import PROMPTS
 from embaudit.measures import DEFAULT_MEASURES
-from embaudit.measures.profile import load_profile
+from embaudit.measures.listed import load_profile
 from embaudit.questions.audit import NOT_ASKED, AuditSettings
 from embaudit.stores.place import ReadOptions
 from embaudit.system.files import content_key

@@ -94,7 +94,7 @@ def _searched(
 ) -> tuple[Ways, dict[Key, dict[str, Any]], dict[Key, np.ndarray]]:
     """nDCG@10 by way; how many pieces there are; and BM25's nDCG@10."""
     from embaudit.measures.chunks.documents import WHOLE, Ways, best_of_pieces, mean_of_pieces, mean_scores
-    from embaudit.measures.quality.baselines import BM25, collection_overlap
+    from embaudit.measures.quality.measured import BM25, collection_overlap
 
     documents = material.collection.documents
     cut = {size: [pieces_of(text, size, encoder.own_ids) for text in documents] for size in sizes}

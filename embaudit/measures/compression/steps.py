@@ -251,7 +251,7 @@ def compressed_search(out: Outputs, spec: CheckpointSpec, collection: Staged) ->
 
 def words_ndcg(searched: Searched) -> float | None:
     """nDCG@10 of BM25; None if no text has a word."""
-    from embaudit.measures.quality.baselines import BM25, collection_overlap
+    from embaudit.measures.quality.measured import BM25, collection_overlap
 
     one = searched.collection
     found = collection_overlap(one.queries, one.documents)

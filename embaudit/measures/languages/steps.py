@@ -211,7 +211,7 @@ def _vectors(encoder: Encoder, sequences: Sequence[Sequence[int]]) -> np.ndarray
 
 def grams_found(texts: Mapping[str, Sequence[str]]) -> dict[str, float]:
     """The share found by characters in each language but English."""
-    from embaudit.measures.quality.baselines import TFIDF, collection_overlap
+    from embaudit.measures.quality.measured import TFIDF, collection_overlap
 
     others = [language for language in texts if language != ENGLISH]
     grams = {language: [character_grams(text) for text in of_language] for language, of_language in texts.items()}

@@ -72,7 +72,7 @@ def told(rewording: np.ndarray, contrast: np.ndarray) -> Told:
 
 def words_nearer() -> Mapping[tuple[Contrast, Rewording], float]:
     """What TF-IDF gets right of the same triples."""
-    from embaudit.measures.quality.baselines import TFIDF, pair_overlap
+    from embaudit.measures.quality.measured import TFIDF, pair_overlap
 
     texts = sentences()
     overlap = {name: pair_overlap(texts[SENTENCE], texts[name])[TFIDF] for name in (*REWORDINGS, *CONTRASTS)}

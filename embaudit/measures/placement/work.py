@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from embaudit.checkpoint import Encoder
-from embaudit.checkpoint.weighted import require_weights
+from embaudit.checkpoint.encoder import require_weights
 from embaudit.declared.chart import Axis, Chart, Layer, Mark, Panel, Tone
 from embaudit.declared.chart import interval as interval_marks
 from embaudit.declared.document import Column, Part, Section, Table

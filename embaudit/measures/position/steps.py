@@ -150,7 +150,7 @@ def similarities_of(searched: Searched, duels: Sequence[Duel], documents: np.nda
 def _words(encoder: Encoder, searched: Searched, duels: Sequence[Duel]) -> dict[str, float | None]:
     """The mean gain by TF-IDF, which knows no order: in a document, and of the evidence alone."""
     from embaudit.measures.position.depths import Gains
-    from embaudit.measures.quality.baselines import TFIDF, pair_overlap
+    from embaudit.measures.quality.measured import TFIDF, pair_overlap
 
     def written(ids: Sequence[int]) -> str:
         return str(encoder.checkpoint.tokenizer.decode(list(ids), skip_special_tokens=True))

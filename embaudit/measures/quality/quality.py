@@ -10,7 +10,6 @@ from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.declared.rule import Finding, Rule, guarded
 from embaudit.embedders.checkpoint import declared_similarity
 from embaudit.measures.quality.alternatives import Alternative, from_encodes, from_one_pass
-from embaudit.measures.quality.baselines import collection_baselines
 from embaudit.measures.quality.counterfactual import (
     AS_DECLARED,
     counterfactual_findings,
@@ -25,6 +24,7 @@ from embaudit.measures.quality.measured import (
     MeasuredCollection,
     MeasuredPairs,
     as_json,
+    collection_baselines,
     measure_collection,
     measure_pairs,
 )

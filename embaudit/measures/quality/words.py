@@ -20,9 +20,8 @@ import numpy as np
 
 from embaudit.corpora.downstream.task import unit_rows
 from embaudit.declared.rule import Finding, Level, Rule, number
-from embaudit.measures.quality.baselines import INPUT_EMBEDDINGS
 from embaudit.measures.quality.material import MORE, MORE_PAIRS, SAMPLE
-from embaudit.measures.quality.measured import Measured, MeasuredPairs
+from embaudit.measures.quality.measured import INPUT_EMBEDDINGS, Measured, MeasuredPairs
 from embaudit.measures.quality.scores import ResampledScore
 from embaudit.words.estimate import shown, with_interval
 

@@ -21,7 +21,7 @@ from embaudit.measures.quality import (
     QualityRow,
     QualitySettings,
 )
-from embaudit.measures.quality.baselines import INPUT_EMBEDDINGS
+from embaudit.measures.quality.measured import INPUT_EMBEDDINGS
 from embaudit.measures.quality.scale import SCORE_SCALE
 from embaudit.measures.quality.words import WORDS
 from embaudit.measures.run import Run

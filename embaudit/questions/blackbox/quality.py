@@ -10,11 +10,16 @@ import numpy as np
 from embaudit.checkpoint import TextKind
 from embaudit.declared.rule import Finding, guarded
 from embaudit.measures.quality.alternatives import Alternative, is_worth_trying
-from embaudit.measures.quality.baselines import collection_overlap, pair_overlap
 from embaudit.measures.quality.counterfactual import AS_DECLARED, counterfactual_findings
 from embaudit.measures.quality.golden import Encode, measure_golden
 from embaudit.measures.quality.material import Collection, Material, ScoredPairs
-from embaudit.measures.quality.measured import Measured, MeasuredCollection, MeasuredPairs
+from embaudit.measures.quality.measured import (
+    Measured,
+    MeasuredCollection,
+    MeasuredPairs,
+    collection_overlap,
+    pair_overlap,
+)
 from embaudit.measures.quality.passes import SERVED, Pass, of_all, of_pairs
 from embaudit.measures.quality.quality import (
     QualityReport,

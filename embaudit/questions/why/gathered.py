@@ -12,7 +12,7 @@ from math import log
 
 import numpy as np
 
-from embaudit.measures.quality.baselines import words_of
+from embaudit.measures.quality.measured import words_of
 from embaudit.questions.vectors.profile import Profile, Progress, profile_of
 from embaudit.stores.search import Where
 from embaudit.stores.store import RowBatch, Store

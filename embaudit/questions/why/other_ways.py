@@ -9,14 +9,14 @@ import numpy as np
 
 from embaudit.checkpoint import Encoder, TextKind
 from embaudit.embedders.function import EmbeddingFunction
-from embaudit.measures.quality.baselines import words_of
+from embaudit.measures.quality.measured import words_of
 from embaudit.questions.vectors.encode import encode_rows, role_of_rows
 from embaudit.questions.why.case import Case, InAField
 from embaudit.questions.why.gathered import WordWeights, words_in_name
 from embaudit.questions.why.pieces import TextPiece, pieces_of, read_of
 from embaudit.questions.why.ranked import RankedQueries, ranked
 from embaudit.questions.why.readings import encoded, other_queries
-from embaudit.remedies.screening.count import counts_of
+from embaudit.remedies.screening.density import counts_of
 from embaudit.stores.store import Metric, Store
 
 

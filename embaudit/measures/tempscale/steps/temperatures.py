@@ -19,8 +19,7 @@ from embaudit.checkpoint.anatomy import anatomy_of
 from embaudit.checkpoint.tokenizer import position_limit
 from embaudit.corpora.downstream.labelled import Classification, Clustering
 from embaudit.corpora.downstream.material import GradedPairs, Judgements
-from embaudit.corpora.downstream.retrieval import Retrieval
-from embaudit.corpora.downstream.similarity import Similarity
+from embaudit.corpora.downstream.retrieval import Retrieval, Similarity
 from embaudit.corpora.downstream.task import Task
 from embaudit.measures.task_material import VECTOR_SCHEMA, kind_of, read_material, read_vectors, texts_of, vector_rows
 from embaudit.measures.tempscale import MEASURE_VERSION, TempscaleSettings
