@@ -53,10 +53,9 @@ from embaudit_flows.gpu import gpu_slot
 from embaudit_flows.measure import run_measure
 from embaudit_flows.notify import Notifier, notify_on_failure
 from embaudit_flows.plan import AuditOutcome, AuditPlan, plan_audit
-from embaudit_tasks.audit_task import AUDIT_LABEL, GATE_LABEL, in_a_run, label_run
 from embaudit_tasks.corpora import ingest_corpus, mine_corpus
 from embaudit_tasks.publish import check_staged, refresh_snapshot
-from embaudit_tasks.steps import run_step, say
+from embaudit_tasks.steps import AUDIT_LABEL, GATE_LABEL, in_a_run, label_run, run_step, say
 
 
 def stage_findings(

@@ -35,10 +35,8 @@ from embaudit.words.errors import DoNotServe, EmbauditError, ProblemFound, is_of
 from embaudit_flows.gpu import gpu_slot
 from embaudit_flows.notify import Notifier
 from embaudit_flows.plan import AuditOutcome
-from embaudit_tasks.audit_task import in_a_run, run_logger
-from embaudit_tasks.publish import gate_audit
-from embaudit_tasks.report import write_passport_of, write_report
-from embaudit_tasks.steps import markdown_artifact
+from embaudit_tasks.publish import gate_audit, write_passport_of, write_report
+from embaudit_tasks.steps import in_a_run, markdown_artifact, run_logger
 
 if TYPE_CHECKING:
     from embaudit.warehouse.gate import GateVerdict

@@ -25,8 +25,7 @@ from embaudit.steps.step import Step
 from embaudit.steps.workers import end_with_command, interrupts_held, own_cluster, require_dask, require_workers
 from embaudit.system.settings import Settings
 from embaudit_flows.plan import AuditPlan
-from embaudit_tasks.audit_task import in_a_run
-from embaudit_tasks.steps import run_step, submit_step
+from embaudit_tasks.steps import in_a_run, run_step, submit_step
 
 AnyFlow = TypeVar("AnyFlow", bound=Flow[..., Any])
 STAGED_IS_KEPT = "Every finished shard is staged, and the published tables are as they were."

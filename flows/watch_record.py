@@ -32,9 +32,8 @@ from embaudit_flows.ask import answer_of_entry
 from embaudit_flows.ending import marked
 from embaudit_flows.gpu import gpu_slot
 from embaudit_flows.watch_audits import AuditEnd, Auditor
-from embaudit_tasks.audit_task import in_a_run, run_logger
-from embaudit_tasks.publish import gate_now
-from embaudit_tasks.report import write_overview, write_report
+from embaudit_tasks.publish import gate_now, write_overview, write_report
+from embaudit_tasks.steps import in_a_run, run_logger
 from embaudit_tasks.watch import (
     ask_what_is_served,
     compare_indexes,

@@ -19,7 +19,7 @@ from embaudit.steps.results import CheckpointSpec, StagedCorpus, encoder_of
 from embaudit.steps.staging.stage import read_rows
 from embaudit.steps.step import Outputs, step
 from embaudit.system.hub import is_transient
-from embaudit_tasks.audit_task import audit_task
+from embaudit_tasks.steps import audit_task
 
 
 def may_pass(task: Any, run: Any, state: Any) -> bool:

@@ -17,7 +17,7 @@ from embaudit.questions.audit import AuditRequest
 from embaudit.system.files import content_key
 from embaudit.warehouse.regression import is_published
 from embaudit.words.errors import ServerError
-from embaudit_tasks.audit_task import AUDIT_LABEL, GATE_LABEL
+from embaudit_tasks.steps import AUDIT_LABEL, GATE_LABEL
 
 POLL_SECONDS = 2.0
 

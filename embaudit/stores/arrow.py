@@ -13,9 +13,18 @@ from typing import Any
 
 from embaudit.corpora.tables import is_saved
 from embaudit.stores.columns import listed
-from embaudit.stores.drawn import drawn_groups
 from embaudit.stores.place import ReadOptions, StorePlace, part_meant
-from embaudit.stores.store import BATCH_ROWS, LOOKED_AT, StoreColumn, StoreKind, StoreTable, Values, What, reported
+from embaudit.stores.store import (
+    BATCH_ROWS,
+    LOOKED_AT,
+    StoreColumn,
+    StoreKind,
+    StoreTable,
+    Values,
+    What,
+    drawn_groups,
+    reported,
+)
 from embaudit.system.hub import datasets_library
 from embaudit.words.errors import CorpusError
 

@@ -18,7 +18,7 @@ import embaudit
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
 from embaudit.checkpoint.tokenizer import NO_LIMIT
 from embaudit.embedders.checkpoint import CheckpointFunction
-from embaudit.questions.parity.texts import ROLES
+from embaudit.questions.parity.compare import ROLES
 from embaudit.questions.passport.make import PURPOSES, canary_texts, make_passport
 from embaudit.questions.passport.passport import Passport, checksum_of, read_passport, write_passport
 from embaudit.questions.passport.schema import passport_schema

@@ -29,12 +29,11 @@ from embaudit.questions.blackbox.limit import (
 from embaudit.questions.blackbox.quality import CallerPrompts, served_quality
 from embaudit.questions.check.check import CheckReport
 from embaudit.questions.parity.asking import ask_as, ask_otherwise, confirmed, still_the_same
-from embaudit.questions.parity.compare import HALF, SAME
+from embaudit.questions.parity.compare import HALF, ROLES, SAME
 from embaudit.questions.parity.findings import UNSTEADY, asked_for, finding_of_asking
 from embaudit.questions.parity.parity import asked_alone
 from embaudit.questions.parity.ranges import ask_many_at_once
 from embaudit.questions.parity.requested import ignored_dimensions
-from embaudit.questions.parity.texts import ROLES
 from embaudit.questions.parity.without_vector import Request, SteadyControl, requests_of
 from embaudit.words.sentences import within
 

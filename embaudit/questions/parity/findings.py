@@ -12,6 +12,8 @@ from embaudit.questions.parity.asking import AGAIN, BatchingCheck
 from embaudit.questions.parity.compare import (
     HALF,
     LEFT,
+    NAMED,
+    ROLES,
     SAME,
     KindDifference,
     farthest,
@@ -19,7 +21,6 @@ from embaudit.questions.parity.compare import (
     moved,
     rounds_as_half,
 )
-from embaudit.questions.parity.texts import NAMED, ROLES
 from embaudit.questions.parity.without_vector import no_vector, not_finite
 from embaudit.words.sentences import first_of, quoted, within
 

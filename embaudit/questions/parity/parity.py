@@ -15,7 +15,15 @@ from embaudit.embedders.function import Answers, EmbeddingFunction, roles_to_com
 from embaudit.questions.answer import AnswerFigure
 from embaudit.questions.parity.asking import AGAIN, BatchingCheck, ask_as, ask_otherwise, confirmed, still_the_same
 from embaudit.questions.parity.clients import has_headers, has_other_ids
-from embaudit.questions.parity.compare import KindDifference, compare_kind, is_apart, moved, rounding_of
+from embaudit.questions.parity.compare import (
+    ROLES,
+    KindDifference,
+    compare_kind,
+    is_apart,
+    moved,
+    rounding_of,
+    texts_by_kind,
+)
 from embaudit.questions.parity.findings import ROUNDED, asked_for, findings_of
 from embaudit.questions.parity.networks import padding_so_far
 from embaudit.questions.parity.page import parity_page
@@ -27,7 +35,6 @@ from embaudit.questions.parity.requested import (
     ignored_dimensions,
     is_cut_alone,
 )
-from embaudit.questions.parity.texts import ROLES, texts_by_kind
 from embaudit.questions.parity.without_vector import SteadyControl, no_vector_of_first, requests_of
 from embaudit.questions.report import Report
 from embaudit.words.errors import EmbauditError, one_line

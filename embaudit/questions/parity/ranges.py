@@ -16,8 +16,7 @@ from embaudit.checkpoint.tokenizer import NO_LIMIT
 from embaudit.declared.rule import Finding, Rule
 from embaudit.embedders.function import EmbeddingFunction
 from embaudit.questions.parity.asking import BatchingCheck, held_to_alone
-from embaudit.questions.parity.compare import HALF, apart
-from embaudit.questions.parity.texts import LONGEST_TRIED, text_of
+from embaudit.questions.parity.compare import HALF, LONGEST_TRIED, apart, text_of
 from embaudit.words.errors import EmbauditError
 from embaudit.words.sentences import quoted
 

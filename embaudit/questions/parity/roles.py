@@ -20,9 +20,19 @@ from embaudit.declared.rule import Finding, Rule
 from embaudit.embedders.checkpoint import CheckpointFunction
 from embaudit.embedders.function import EmbeddingFunction
 from embaudit.measures.integrity.not_computed import PROMPT_NOT_PICKED, prompts_not_picked
-from embaudit.questions.parity.compare import HALF, LEFT, SAME, KindDifference, apart, compare_kind, moved
+from embaudit.questions.parity.compare import (
+    FRESH,
+    HALF,
+    LEFT,
+    ROLES,
+    SAME,
+    KindDifference,
+    apart,
+    compare_kind,
+    moved,
+    texts_by_kind,
+)
 from embaudit.questions.parity.findings import asked_for
-from embaudit.questions.parity.texts import FRESH, ROLES, texts_by_kind
 from embaudit.words.errors import EmbauditError
 from embaudit.words.sentences import quoted
 

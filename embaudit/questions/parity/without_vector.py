@@ -16,8 +16,7 @@ import numpy as np
 
 from embaudit.declared.rule import Finding, Level, Rule
 from embaudit.embedders.function import Answers, EmbeddingFunction
-from embaudit.questions.parity.compare import HALF, KindDifference, apart, compare_kind
-from embaudit.questions.parity.texts import NAMED, ROLES, spread
+from embaudit.questions.parity.compare import HALF, NAMED, ROLES, KindDifference, apart, compare_kind, spread
 from embaudit.words.sentences import first_of, quoted
 
 if TYPE_CHECKING:

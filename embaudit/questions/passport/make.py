@@ -17,9 +17,7 @@ from embaudit.checkpoint.prompts import NO_PROMPTS
 from embaudit.checkpoint.tokenizer import NO_LIMIT
 from embaudit.embedders.function import AS_SUCH, EmbeddingFunction
 from embaudit.measures.integrity.not_computed import prompts_not_picked
-from embaudit.questions.parity.parity import asked_alone
-from embaudit.questions.parity.roles import TOLD_BY, with_prompt
-from embaudit.questions.parity.texts import (
+from embaudit.questions.parity.compare import (
     FAR_BEYOND,
     LENGTHS_IN_WORDS,
     LONGEST_TRIED,
@@ -29,6 +27,8 @@ from embaudit.questions.parity.texts import (
     USUAL_LIMITS,
     text_of,
 )
+from embaudit.questions.parity.parity import asked_alone
+from embaudit.questions.parity.roles import TOLD_BY, with_prompt
 from embaudit.questions.passport.passport import (
     Canary,
     PassedCheckpoint,

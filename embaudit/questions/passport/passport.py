@@ -15,9 +15,8 @@ from typing import Any, Final, Literal, Self
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from embaudit.questions.parity.compare import HALF, SAME, SAME_LENGTH
+from embaudit.questions.parity.compare import HALF, ROLES, SAME, SAME_LENGTH
 from embaudit.questions.parity.requested import first_of_rows
-from embaudit.questions.parity.texts import ROLES
 from embaudit.system.files import replace_atomically
 from embaudit.system.small_files import parsed, small_bytes
 from embaudit.words.errors import StorageError, UsageError, one_line

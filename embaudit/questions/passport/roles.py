@@ -16,9 +16,8 @@ import numpy as np
 
 from embaudit.declared.rule import Finding
 from embaudit.embedders.function import Answers, AsDocuments, EmbeddingFunction
-from embaudit.questions.parity.compare import HALF, apart
+from embaudit.questions.parity.compare import HALF, ROLES, apart
 from embaudit.questions.parity.roles import TOLD_BY, UNTOLD, does_otherwise, told_of_prompt
-from embaudit.questions.parity.texts import ROLES
 from embaudit.questions.passport.make import asked_as_well
 from embaudit.questions.passport.passport import Canary, Passport, PromptNotPicked
 from embaudit.words.errors import EmbauditError

@@ -28,6 +28,7 @@ from embaudit.questions.parity.asking import (
 from embaudit.questions.parity.compare import (
     HALF,
     LEFT,
+    ROLES,
     SAME,
     SAME_LENGTH,
     KindDifference,
@@ -41,7 +42,6 @@ from embaudit.questions.parity.compare import (
 from embaudit.questions.parity.findings import ANOTHER, findings_of
 from embaudit.questions.parity.parity import ParityReport, asked_alone
 from embaudit.questions.parity.requested import NOT_NORMALISED, forms_of, ignored_dimensions
-from embaudit.questions.parity.texts import ROLES
 from embaudit.questions.parity.without_vector import SteadyControl, requests_of
 from embaudit.questions.passport.page import passport_page
 from embaudit.questions.passport.passport import Passport
