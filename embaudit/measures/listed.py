@@ -180,7 +180,7 @@ def load_profile(name: str) -> Profile:
     Raises:
         UsageError: if there is no such profile, or the file is invalid.
     """
-    packaged = files("embaudit.measures.profiles")
+    packaged = files("embaudit.measures").joinpath("profiles")
     if name in profile_names():
         return read_toml(packaged.joinpath(f"{name}.toml"), Profile, what="profile")
     path = Path(name)
