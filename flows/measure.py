@@ -1,10 +1,10 @@
-"""Chooses where shards are computed: in this process, in several on this machine, or on a Dask cluster.
-
-``EMBAUDIT_RUNNER`` and ``EMBAUDIT_WORKERS`` decide; docs/runners.md says what was tried, and why these were chosen.
-
-The sub-flow that runs one measure, whichever it is.
+"""The sub-flow that runs one measure, whichever it is.
 
 Its steps are Prefect tasks; shards are computed perhaps several at a time, on other processes.
+
+Chooses where shards are computed: in this process, in several on this machine, or on a Dask cluster.
+
+``EMBAUDIT_RUNNER`` and ``EMBAUDIT_WORKERS`` decide; docs/runners.md says what was tried, and why these were chosen.
 """
 
 from __future__ import annotations

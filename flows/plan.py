@@ -28,7 +28,7 @@ from embaudit.measures.run import Engine, InThisProcess, Run
 from embaudit.pages.audit import audit_page, read_audit
 from embaudit.questions.audit import AuditRequest
 from embaudit.steps.results import CheckpointSpec, Staged, StagedCorpus, versions_here, versions_of
-from embaudit.system.files import content_key
+from embaudit.system.installed import content_key
 from embaudit.system.settings import Settings
 from embaudit.warehouse.gate import GateVerdict
 from embaudit.words.errors import UsageError

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from prefect.states import Completed
 
-from embaudit.system.files import content_key
+from embaudit.system.installed import content_key
 from embaudit.system.settings import Settings
 from embaudit.warehouse.answers import accepted_answers
 from embaudit.warehouse.tables.watch import DONE, Status

@@ -27,7 +27,7 @@ from embaudit.questions.passport.passport import read_passport, write_passport
 from embaudit.steps.results import CheckpointSpec, Staged, checkpoint_of, in_full_precision, stage_rows
 from embaudit.steps.staging.files import delete_leftovers, find_leftovers
 from embaudit.system.address import warehouse_at
-from embaudit.system.files import content_key
+from embaudit.system.installed import content_key
 from embaudit.system.settings import Settings
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.expectations.check import check_tables

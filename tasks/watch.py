@@ -11,8 +11,8 @@ from prefect import task
 from embaudit.pages.general import weights_changed
 from embaudit.questions.check.verdict import FIRST
 from embaudit.steps.results import stage_rows
-from embaudit.system.files import content_key
 from embaudit.system.hub import is_transient
+from embaudit.system.installed import content_key
 from embaudit.warehouse.regression import compare, find_predecessor, read_figures, read_weight_changes
 from embaudit.warehouse.tables import MEASURE_OF
 from embaudit.warehouse.tables.index_check import IndexCheckRow

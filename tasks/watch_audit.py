@@ -14,7 +14,7 @@ from prefect.runtime import flow_run as this_run
 from pydantic import BaseModel
 
 from embaudit.questions.audit import AuditRequest
-from embaudit.system.files import content_key
+from embaudit.system.installed import content_key
 from embaudit.warehouse.regression import is_published
 from embaudit.words.errors import ServerError
 from embaudit_tasks.steps import AUDIT_LABEL, GATE_LABEL

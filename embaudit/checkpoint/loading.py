@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from embaudit.declared.rule import Option
+from embaudit.declared.option import Option
 
 if TYPE_CHECKING:
     from embaudit.checkpoint import LoadOptions

@@ -17,7 +17,7 @@ from typing import Any
 
 from embaudit.checkpoint.encoder import TOKENS_PER_BATCH
 from embaudit.checkpoint.files import read_object
-from embaudit.system.files import content_key
+from embaudit.system.installed import content_key
 
 # In the gap between machines with half-precision units (2 and more) and without (0.3 and less), so that a busy moment
 # cannot change the result. A forward pass is more than products: a smaller speedup would hardly pay for loading a

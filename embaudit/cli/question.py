@@ -20,7 +20,7 @@ from pydantic.fields import FieldInfo
 
 from embaudit.cli.options import OUTPUT, OutputOptions, visible
 from embaudit.cli.waiting import progress_lines, say, say_that_texts_leave, time_left
-from embaudit.declared.rule import PLAIN, Argument, Option
+from embaudit.declared.option import PLAIN, Argument, Option
 from embaudit.questions.answer import ASKS
 from embaudit.questions.asked import QUESTIONS
 from embaudit.questions.check.question import CheckQuestion

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, Field
 
-from embaudit.declared.rule import Option
+from embaudit.declared.option import Option
 from embaudit.embedders.endpoint.dialects import DIALECTS
 
 if TYPE_CHECKING:

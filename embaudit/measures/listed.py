@@ -38,7 +38,7 @@ from embaudit.measures import (
     tempscale,
 )
 from embaudit.measures.measure import Asked, Measure, MeasureSettings
-from embaudit.system.files import installed, unusable
+from embaudit.system.installed import installed, unusable
 from embaudit.system.small_files import complaint, read_toml
 from embaudit.words.errors import UsageError, did_you_mean
 

@@ -29,7 +29,7 @@ from markupsafe import Markup
 
 from embaudit.declared.chart import Axis, Chart, Layer, Mark, Panel
 from embaudit.declared.document import Page, figures
-from embaudit.system.files import content_key
+from embaudit.system.installed import content_key
 from embaudit.words.masking import masked_output
 from embaudit.words.sentences import visible
 

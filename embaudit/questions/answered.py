@@ -13,7 +13,7 @@ from math import isfinite, log2
 from pathlib import Path
 from typing import Any
 
-from embaudit.declared.rule import PLAIN, Option
+from embaudit.declared.option import PLAIN, Option
 from embaudit.declared.table import Row
 from embaudit.embedders.opened import is_checkpoint, name_of
 from embaudit.questions.answer import AnswerFigureRow, AnswerFindingRow, AnswerRow, WhyCaseRow
@@ -21,7 +21,7 @@ from embaudit.questions.question import Question
 from embaudit.questions.report import Report
 from embaudit.stores.kinds import OWN
 from embaudit.stores.place import StorePlace
-from embaudit.system.files import code_digest, content_key
+from embaudit.system.installed import code_digest, content_key
 from embaudit.words.errors import EmbauditError
 from embaudit.words.masking import MASK, SECRET_NAME, keep_credentials, masked, shown_place
 

@@ -13,7 +13,7 @@ from embaudit.corpora.draw import How
 from embaudit.measures import DEFAULT_MEASURES, MEASURES, MeasureName
 from embaudit.measures.listed import load_profile, profile_names
 from embaudit.system.address import Warehouse, warehouse_at
-from embaudit.system.files import content_key
+from embaudit.system.installed import content_key
 from embaudit.system.settings import Settings
 from embaudit.system.small_files import complaint
 from embaudit.words.errors import UsageError

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, Field
 
-from embaudit.declared.rule import Argument, Option
+from embaudit.declared.option import Argument, Option
 from embaudit.stores.place import StoreOptions
 
 if TYPE_CHECKING:

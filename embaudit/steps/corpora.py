@@ -22,7 +22,7 @@ from embaudit.steps.results import CheckpointSpec, Staged, StagedCorpus, checkpo
 from embaudit.steps.staging.stage import is_staged, read_batches, read_rows, read_table, staged_path
 from embaudit.steps.step import Outputs, step
 from embaudit.steps.tables import CheckpointRow, CorpusRow, TextPairRow, TextRow
-from embaudit.system.files import content_key
+from embaudit.system.installed import content_key
 from embaudit.words.errors import StorageError
 
 

@@ -1,4 +1,6 @@
-"""Annoy's index: nodes of one size and no header, each item's vector in a node of its own, the trees behind them.
+"""Index files that need no library to be read.
+
+Annoy's index: nodes of one size and no header, each item's vector in a node of its own, the trees behind them.
 
 The size of a node is not written: it is the one at which every item has one descendant, itself, and the last node is
 the root of a tree, which has them all.

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from embaudit.stores.place import POINTER, StorePlace
 from embaudit.stores.store import StoreKind
-from embaudit.system.files import installed
+from embaudit.system.installed import installed
 from embaudit.words.errors import CorpusError, EmbauditError, UsageError
 from embaudit.words.sentences import listing
 

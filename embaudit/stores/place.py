@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
-from embaudit.declared.rule import Option
+from embaudit.declared.option import Option
 from embaudit.words.errors import CorpusError, UsageError, hint
 from embaudit.words.masking import without_credentials
 from embaudit.words.sentences import first_of

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from embaudit.declared.rule import PLAIN, Option
+from embaudit.declared.option import PLAIN, Option
 from embaudit.embedders.endpoint.recognise import is_address
 from embaudit.questions.asked import QUESTIONS, question_of
 from embaudit.questions.question import Question

@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict
 from embaudit.stores.opened import open_store
 from embaudit.stores.place import SeveralFit
 from embaudit.stores.store import Store
-from embaudit.system.files import content_key
+from embaudit.system.installed import content_key
 from embaudit.warehouse.tables.index_check import CheckVerdict
 from embaudit.watch.index_function import WatchedEmbedder, open_held
 from embaudit.watch.index_golden import ask_golden, said_of_golden

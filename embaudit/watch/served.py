@@ -25,7 +25,7 @@ from embaudit.questions.parity.parity import ParityReport, Verdict, compare_with
 from embaudit.questions.passport.make import make_passport
 from embaudit.questions.passport.passport import Passport, checksum_of, read_passport, write_passport
 from embaudit.questions.passport.verify import verify_with
-from embaudit.system.files import content_key
+from embaudit.system.installed import content_key
 from embaudit.watch.watch_list import EndpointEntry
 from embaudit.words.errors import EmbauditError
 

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 import embaudit
 from embaudit.cli import question as commands
 from embaudit.cli.question import flag_of, written_as
-from embaudit.declared.rule import Argument
+from embaudit.declared.option import Argument
 from embaudit.questions.answered import answer_key, parameters_of, question_key, subjects_of
 from embaudit.questions.check.question import CheckQuestion
 from embaudit.questions.fingerprint.question import FingerprintQuestion

@@ -29,7 +29,7 @@ from embaudit.questions.audit import AuditRequest
 from embaudit.steps.corpora import drawn_pairs, drawn_texts, rows_read, stage_corpus
 from embaudit.steps.results import CheckpointSpec, StagedCorpus
 from embaudit.steps.staging.stage import read_rows
-from embaudit.system.files import content_key
+from embaudit.system.installed import content_key
 
 FIRST, REST, DRAWN = 40, 360, 40
 

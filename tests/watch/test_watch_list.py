@@ -12,7 +12,7 @@ from embaudit.measures import DEFAULT_MEASURES
 from embaudit.measures.listed import load_profile
 from embaudit.questions.audit import NOT_ASKED, AuditSettings
 from embaudit.stores.place import ReadOptions
-from embaudit.system.files import content_key
+from embaudit.system.installed import content_key
 from embaudit.watch.watch_list import WatchList, read_watch_list
 from embaudit.words.errors import UsageError
 

@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 
 from embaudit.statistics.intervals import jackknife_half_width
-from embaudit.system.files import content_key
+from embaudit.system.installed import content_key
 from embaudit.words.errors import MeasureError
 from embaudit.words.estimate import Estimate
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from pydantic import Field
 
 from embaudit.checkpoint.loading import CheckpointOptions, PromptOptions
-from embaudit.declared.rule import Argument, Option
+from embaudit.declared.option import Argument, Option
 from embaudit.embedders.call_options import CacheOptions, EndpointOptions
 from embaudit.questions.parts import FUNCTION, MATERIAL_LEAVES, CorpusPart
 from embaudit.questions.question import QUIET, Progress, Question, SentTexts

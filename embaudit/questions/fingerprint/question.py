@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from pydantic import Field, model_validator
 
 from embaudit.checkpoint.loading import CheckpointOptions
-from embaudit.declared.rule import Argument, Option
+from embaudit.declared.option import Argument, Option
 from embaudit.embedders.call_options import CacheOptions, EndpointOptions
 from embaudit.questions.parts import MODEL_NAME, PathName, SeedPart, names_store
 from embaudit.questions.question import QUIET, Progress, Question, SentTexts

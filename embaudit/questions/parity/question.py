@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from embaudit.checkpoint.loading import CheckpointOptions
-from embaudit.declared.rule import Argument, Option
+from embaudit.declared.option import Argument, Option
 from embaudit.embedders.call_options import RoleOptions
 from embaudit.questions.parts import FUNCTION, MATERIAL_LEAVES, ExplanationPart, MaterialPart, Other, OtherPrecisionPart
 from embaudit.questions.question import QUIET, Progress, Question, SentTexts

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from pydantic import Field
 
 from embaudit.checkpoint.loading import CheckpointOptions, RunOptions
-from embaudit.declared.rule import Argument, Option
+from embaudit.declared.option import Argument, Option
 from embaudit.embedders.call_options import EndpointOptions
 from embaudit.questions.parts import FUNCTION, Other, OtherPrecisionPart, PathName
 from embaudit.questions.question import QUIET, Progress, Question, SentTexts

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from pydantic import Field
 
 from embaudit.checkpoint.loading import CheckpointOptions
-from embaudit.declared.rule import Option
+from embaudit.declared.option import Option
 from embaudit.embedders.call_options import CacheOptions, RoleOptions
 from embaudit.questions.parts import Function, PathName, QuerySettingsPart, SeedPart, StorePart
 from embaudit.questions.question import QUIET, Progress, Question, SentTexts

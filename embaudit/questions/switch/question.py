@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from embaudit.checkpoint.loading import DTYPE, CheckpointOptions
-from embaudit.declared.rule import Argument, Option
+from embaudit.declared.option import Argument, Option
 from embaudit.embedders.call_options import CacheOptions, RoleOptions
 from embaudit.questions.parts import FUNCTION, MATERIAL_LEAVES, CorpusPart, PathName
 from embaudit.questions.question import QUIET, Progress, Question, SentTexts

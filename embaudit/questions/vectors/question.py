@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from pydantic import Field, model_validator
 
 from embaudit.checkpoint.loading import CheckpointOptions
-from embaudit.declared.rule import Option
+from embaudit.declared.option import Option
 from embaudit.embedders.call_options import CacheOptions, RoleOptions
 from embaudit.questions.parts import ExplanationPart, Function, PathName, SeedPart, StorePart, is_known_store
 from embaudit.questions.question import QUIET, Progress, Question, SentTexts

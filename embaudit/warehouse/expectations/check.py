@@ -24,7 +24,7 @@ from embaudit.declared.table import Lookup
 from embaudit.measures import MEASURES
 from embaudit.steps.staging.files import readable
 from embaudit.steps.staging.stage import is_staged, read_rows, read_table, reading, staged_path, write_rows
-from embaudit.system.files import code_digest, content_key
+from embaudit.system.installed import code_digest, content_key
 from embaudit.warehouse.expectations.results import ALL_SHARDS, EXAMPLES_KEPT, result_row, row_count
 from embaudit.warehouse.publish import ExpectationRow, StagedTable
 from embaudit.warehouse.tables import TABLES

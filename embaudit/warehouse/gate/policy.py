@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from embaudit.measures import MeasureName
 from embaudit.questions.answer import ASKS
-from embaudit.system.files import content_key
+from embaudit.system.installed import content_key
 from embaudit.system.small_files import read_toml
 from embaudit.warehouse.named import PREVIOUS
 from embaudit.warehouse.tables import SUMMARIES
