@@ -14,8 +14,8 @@ from contextlib import suppress
 from types import FrameType
 from typing import Any, NoReturn, TextIO
 
+from embaudit.system.home import missing_home
 from embaudit.system.processors import share_processors
-from embaudit.system.settings import missing_home
 from embaudit.words.errors import EXIT_INTERRUPTED, StorageError
 from embaudit.words.masking import masked_output
 

@@ -1,13 +1,7 @@
-"""Settings of this machine: the ``EMBAUDIT_*`` environment variables as one object.
-
-A home folder for a process that has none: libraries keep caches and settings in ``~``, and fail without it.
-
-Containers run with a user id that no account belongs to; ``cron`` and some supervisors unset ``HOME``.
-"""
+"""Settings of this machine: the ``EMBAUDIT_*`` environment variables as one object."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
@@ -129,13 +123,3 @@ class Settings(BaseSettings):
     @property
     def watch_list_path(self) -> Path:
         return (self.watch_list or self.home / "watch.toml").expanduser().absolute()
-
-
-def missing_home() -> dict[str, str]:
-    """``HOME`` in the folder of results, if nothing says where this user's home is; otherwise empty."""
-    try:
-        Path.home()
-    except RuntimeError:
-        # As ``embaudit.system.settings`` reads it, which imports pydantic; this is asked by every command.
-        return {"HOME": str(Path(os.environ.get("EMBAUDIT_HOME") or ".embaudit").absolute())}
-    return {}
