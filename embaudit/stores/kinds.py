@@ -22,23 +22,39 @@ OWN = (
     "remote_parquet",
     "postgres",
     "chroma",
+    "chroma_old",
     "lancedb",
     "qdrant",
     "milvus",
     "milvus_file",
     "duckdb",
     "sqlite",
-    "arrays",
+    "numpy",
     "faiss",
-    "index_files",
+    "hnswlib",
+    "usearch",
+    "annoy",
     "langchain_faiss",
     "llama_index",
     "beside",
+    "parquet",
     "arrow",
     "tensors",
+    "hdf5",
+    "pickles",
     "csv",
+    "word_vectors",
+    "openai_batch",
+    "bulk",
     "json",
 )
+# Those that share a module.
+TOGETHER = {
+    **{"chroma_old": "chroma", "numpy": "arrays", "parquet": "arrow", "word_vectors": "csv"},
+    **dict.fromkeys(("hnswlib", "usearch", "annoy"), "index_files"),
+    **dict.fromkeys(("hdf5", "pickles"), "tensors"),
+    **dict.fromkeys(("openai_batch", "bulk"), "json"),
+}
 
 
 def store_kinds() -> Iterator[StoreKind]:
@@ -49,8 +65,8 @@ def store_kinds() -> Iterator[StoreKind]:
     """
     for _, kind in installed(GROUP, StoreKind, "store"):
         yield kind
-    for name in OWN:
-        yield from import_module(f"embaudit.stores.{name}").KINDS
+    for module in dict.fromkeys(TOGETHER.get(name, name) for name in OWN):
+        yield from import_module(f"embaudit.stores.{module}").KINDS
 
 
 def kind_of(place: StorePlace) -> StoreKind | None:
