@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from embaudit.measures.layers.sigma import largest_singular_values
+from embaudit.measures.layers.terms import largest_singular_values
 from embaudit.measures.length.heads import claimed_bound
 from embaudit.statistics.intervals import student_half_width
 from embaudit.words.estimate import Estimate

@@ -1,6 +1,6 @@
 """``python -m benchmarks cost``: how an audit's cost grows with its checkpoint, on paper; nothing is measured.
 
-A token in a sequence of n tokens takes 2N + 4Lnd operations, N = 12Ld² (``embaudit.measures.workload``). How many
+A token in a sequence of n tokens takes 2N + 4Lnd operations, N = 12Ld² (``embaudit.measures.measure``). How many
 sequences of which length a measure encodes is what its settings estimate (``MeasureSettings.work``).
 """
 
@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
 
 from embaudit.measures import MEASURES, MeasureSettings
-from embaudit.measures.profile import load_profile
+from embaudit.measures.listed import load_profile
+from embaudit.measures.measure import Readable, Work
 from embaudit.measures.sticky import StickySettings
-from embaudit.measures.workload import Readable, Work
 
 # The default measures of `quick`; exhaustive is `standard` with all draws of every token.
 MEASURED = ("integrity", "quality", "sticky", "socm", "layers", "length")

@@ -15,7 +15,7 @@ from embaudit.checkpoint import load_checkpoint
 from embaudit.checkpoint.load import choose_device
 from embaudit.checkpoint.precision import widths_of
 from embaudit.measures import MEASURES
-from embaudit.measures.profile import load_profile
+from embaudit.measures.listed import load_profile
 from embaudit.measures.run import Run
 from embaudit.steps.corpora import stage_source
 from embaudit.steps.results import CheckpointSpec, Staged, encoder_of

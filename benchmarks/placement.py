@@ -11,8 +11,7 @@ from benchmarks.measured import Measured
 from embaudit.checkpoint import Encoder, load_checkpoint
 from embaudit.corpora import load_corpus
 from embaudit.measures.placement.places import PlacedText, TextSearch, goal, random_places, text_of
-from embaudit.measures.sticky.insertion import make_draw
-from embaudit.measures.sticky.pairs import distinct_sentences
+from embaudit.measures.sticky.insertion import distinct_sentences, make_draw
 from embaudit.statistics.intervals import spearman
 
 DRAWS, ANCHORS = 20, 300

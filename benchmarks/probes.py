@@ -16,8 +16,8 @@ from embaudit.checkpoint import load_checkpoint
 from embaudit.checkpoint.precision import operations_per_second, widths_of
 from embaudit.measures import MEASURES
 from embaudit.measures.collection import collection_of
+from embaudit.measures.listed import load_profile
 from embaudit.measures.measure import CollectionSettings
-from embaudit.measures.profile import load_profile
 from embaudit.measures.run import Run
 from embaudit.steps.results import CheckpointSpec, encoder_of
 

@@ -67,21 +67,20 @@ def _scan(tokens: int) -> float:
     """Scan the vocabulary's first tokens as the settings say; seconds of the sub-flow."""
     import torch
 
-    from embaudit.cli.prefect_setup import prepare_prefect
+    from embaudit.cli.server import prepare_prefect
 
     prepare_prefect(show_logs=False)
     from prefect import flow
 
     from embaudit.corpora import load_corpus
-    from embaudit.measures.sticky.pairs import distinct_sentences, split_sentences
+    from embaudit.measures.sticky.insertion import distinct_sentences, split_sentences
     from embaudit.measures.sticky.steps.files import Sample, sentence_rows, token_shards
     from embaudit.measures.sticky.steps.scan import insert_shard
     from embaudit.measures.sticky.tables import StickyPairRow, StickySentenceRow
     from embaudit.questions.audit import AuditRequest
     from embaudit.steps.results import stage_rows
-    from embaudit_flows.measure import PrefectTasks
+    from embaudit_flows.measure import PrefectTasks, pooled
     from embaudit_flows.plan import plan_audit
-    from embaudit_flows.runners import pooled
 
     torch.set_num_threads(1)
 

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from benchmarks.measured import REAL_SENTENCES, Measured, sentences
 from embaudit.checkpoint.weightless import load_tokenizer_alone
-from embaudit.remedies.screening.count import encoder_of_tokens, in_batches
-from embaudit.remedies.screening.density import MIN_SCORE, OrdinaryRate
+from embaudit.remedies.screening.density import MIN_SCORE, OrdinaryRate, encoder_of_tokens, in_batches
 from embaudit.remedies.screening.screen import FileRows, Screen, stream_texts
 
 SENTENCES = 12_000

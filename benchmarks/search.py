@@ -21,11 +21,11 @@ from benchmarks.measured import Measured, as_scanned
 from embaudit.checkpoint import Encoder, load_checkpoint
 from embaudit.checkpoint.vocabulary.entries import read_vocabulary
 from embaudit.corpora import load_corpus
-from embaudit.measures.profile import load_profile
+from embaudit.measures.listed import load_profile
 from embaudit.measures.sticky import StickySettings
 from embaudit.measures.sticky.baseline import input_embeddings
-from embaudit.measures.sticky.moments import Moments, insert_tokens
-from embaudit.measures.sticky.pairs import SentenceSet, distinct_sentences, split_sentences
+from embaudit.measures.sticky.insertion import SentenceSet, distinct_sentences, split_sentences
+from embaudit.measures.sticky.moments import PROTOCOLS, Moments, Protocol, Scores, insert_tokens, score
 from embaudit.measures.sticky.plan import (
     SearchedTokens,
     choose_shortlists,
@@ -36,7 +36,6 @@ from embaudit.measures.sticky.plan import (
 )
 from embaudit.measures.sticky.points import SCORING_GROUPS, Points, every_against_every
 from embaudit.measures.sticky.prevalence import MeasuredLosses, Prevalence, losses, noise, prevalence
-from embaudit.measures.sticky.scores import PROTOCOLS, Protocol, Scores, score
 from embaudit.measures.sticky.search import RankAgreement, Stage, agreement, halves, keep_worst, predict, reliability
 from embaudit.statistics.intervals import spearman
 

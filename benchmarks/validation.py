@@ -18,7 +18,7 @@ from embaudit.measures.sticky.effects import measure_effects
 from embaudit.measures.sticky.moments import insert_tokens
 from embaudit.measures.sticky.plan import choose_controls
 from embaudit.measures.sticky.points import VALIDATION_GROUPS, every_against_every
-from embaudit.measures.sticky.steps.validation import ACCEPTED_SHARE, differences
+from embaudit.measures.sticky.steps.verdicts import ACCEPTED_SHARE, differences
 
 DRAWS, RESAMPLES = 30, 400
 HALVES = ("bfloat16", "float16")

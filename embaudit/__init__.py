@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from embaudit.api.ask import vectors as vectors
     from embaudit.api.ask import verify as verify
     from embaudit.api.ask import why as why
+    from embaudit.api.audit import AuditCallback as AuditCallback
     from embaudit.api.audit import audit as audit
-    from embaudit.api.callback import AuditCallback as AuditCallback
     from embaudit.api.reading import Audit as Audit
     from embaudit.api.reading import WarehouseReader as WarehouseReader
     from embaudit.api.reading import open_warehouse as open  # noqa: F401  (not in __all__)
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 # Imported on first use: every command imports this package, and ``embaudit --help`` must answer in 0.1 s.
 _PLACES = {
     "Audit": ("reading", "Audit"),
-    "AuditCallback": ("callback", "AuditCallback"),
+    "AuditCallback": ("audit", "AuditCallback"),
     "WarehouseReader": ("reading", "WarehouseReader"),
     "audit": ("audit", "audit"),
     "check": ("ask", "check"),

@@ -25,13 +25,12 @@ from embaudit.warehouse.answers import latest_answer
 from embaudit.watch.asked import AnsweredNow, AskedEntry
 from embaudit.words.errors import EmbauditError, EmptyStore, ProblemFound, is_of_interrupt, one_line
 from embaudit.words.masking import shown_place
+from embaudit_flows.ending import ends_in_words, key_of_source, marked
 from embaudit_flows.gpu import gpu_slot
 from embaudit_flows.notify import Notifier, notify_on_failure
-from embaudit_flows.red import ends_in_words, marked
 from embaudit_flows.server.set_up import require_lasting_home
-from embaudit_flows.summary import key_of_source
 from embaudit_tasks.ask import FOLDER, answer_question, keep_answer, page_of, reuse_answer, write_answer
-from embaudit_tasks.audit_task import in_a_run, run_logger
+from embaudit_tasks.steps import in_a_run, run_logger
 
 # Nights are not of the same length: what is asked every week may be asked some hours early.
 WEEK = timedelta(days=6, hours=12)

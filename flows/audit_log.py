@@ -14,7 +14,7 @@ from typing import Any
 from embaudit.measures import Measure
 from embaudit.questions.audit import NOT_ASKED, AuditRequest
 from embaudit.steps.results import Staged, versions_of
-from embaudit.system.keys import content_key
+from embaudit.system.installed import content_key
 from embaudit.system.settings import Settings
 from embaudit.words.errors import (
     CheckFailed,

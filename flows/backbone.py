@@ -12,8 +12,7 @@ from embaudit.questions.audit import AuditRequest
 from embaudit.system.settings import Settings
 from embaudit.words.errors import EmbauditError, ProblemFound
 from embaudit_flows.audit import AuditOutcome, audit
-from embaudit_tasks.backbone import link_backbone
-from embaudit_tasks.snapshot import refresh_snapshot
+from embaudit_tasks.publish import link_backbone, refresh_snapshot
 
 # The backbone named in the checkpoint's model card, or else in its config.
 NAMED_BY_CHECKPOINT = "card"

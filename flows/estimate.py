@@ -13,16 +13,16 @@ from embaudit.checkpoint.model import quiet_transformers
 from embaudit.checkpoint.precision import operations_per_second
 from embaudit.checkpoint.weightless import load_tokenizer_alone
 from embaudit.measures import MEASURES
-from embaudit.measures.profile import Profile
+from embaudit.measures.listed import Profile
+from embaudit.measures.measure import Precision, Readable, Work
 from embaudit.measures.sticky import StickySettings
-from embaudit.measures.workload import Precision, Readable, Work
 from embaudit.steps.corpora import some_texts
 from embaudit.steps.results import CheckpointSpec, StagedCorpus
 from embaudit.system.address import warehouse_at
 from embaudit.system.processors import processors
 from embaudit.warehouse.publish import was_published
 from embaudit_flows.plan import AuditPlan
-from embaudit_tasks.progress import say
+from embaudit_tasks.steps import say
 
 # For checks, publishing and the page.
 FIXED_SECONDS = 20

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from embaudit.words.errors import one_line
-from embaudit.words.shown import duration
+from embaudit.words.sentences import duration
 from embaudit_flows.automations import DIED, LATE, MISSED, ZOMBIES
 from embaudit_flows.server.set_up import WORK_POOL
 

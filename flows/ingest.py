@@ -9,8 +9,7 @@ from embaudit.system.address import warehouse_at
 from embaudit.system.settings import Settings
 from embaudit.words.errors import CheckFailed
 from embaudit_tasks.corpora import ingest_corpus
-from embaudit_tasks.publish import check_staged, publish_corpus
-from embaudit_tasks.snapshot import refresh_snapshot
+from embaudit_tasks.publish import check_staged, publish_corpus, refresh_snapshot
 
 
 @flow(name="ingest", flow_run_name="ingest {name} from {source}", persist_result=False)

@@ -11,8 +11,7 @@ from pydantic import BaseModel
 from embaudit.pages.markdown import plain
 from embaudit.system.address import warehouse_at
 from embaudit.system.settings import Settings
-from embaudit_tasks.maintain import delete_staged, prune_rows, vacuum_warehouse
-from embaudit_tasks.snapshot import refresh_snapshot
+from embaudit_tasks.publish import delete_staged, prune_rows, refresh_snapshot, vacuum_warehouse
 
 MEBIBYTE = 1024**2
 ARTIFACT = "embaudit-maintenance"

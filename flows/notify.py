@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from embaudit.words.errors import EmbauditError, ProblemFound
-from embaudit_tasks.audit_task import run_logger
+from embaudit_tasks.steps import run_logger
 
 if TYPE_CHECKING:
     from prefect.blocks.abstract import NotificationBlock

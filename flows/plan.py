@@ -1,4 +1,7 @@
-"""The plan of one audit: its checkpoint by content, its settings, and the id that follows from them."""
+"""The plan of one audit: its checkpoint by content, its settings, and the id that follows from them.
+
+The outcome of a finished audit: the result of its flow, and what ``embaudit audit --json`` prints.
+"""
 
 from __future__ import annotations
 
@@ -8,22 +11,26 @@ from dataclasses import fields
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, PrivateAttr
 
 from embaudit.checkpoint import resolve
 from embaudit.checkpoint.load import choose_device, choose_dtype, describe
 from embaudit.checkpoint.precision import widths_of
-from embaudit.corpora.chosen_pairs import read_chosen_pairs
 from embaudit.corpora.draw import Draw
+from embaudit.corpora.records import read_chosen_pairs
+from embaudit.declared.document import Page
 from embaudit.measures import MEASURES
+from embaudit.measures.listed import Profile, load_profile
 from embaudit.measures.measure import MeasureSettings
-from embaudit.measures.profile import Profile, load_profile
 from embaudit.measures.run import Engine, InThisProcess, Run
+from embaudit.pages.audit import audit_page, read_audit
 from embaudit.questions.audit import AuditRequest
 from embaudit.steps.results import CheckpointSpec, Staged, StagedCorpus, versions_here, versions_of
-from embaudit.system.keys import content_key
+from embaudit.system.installed import content_key
 from embaudit.system.settings import Settings
+from embaudit.warehouse.gate import GateVerdict
 from embaudit.words.errors import UsageError
 from embaudit_flows.server.set_up import require_lasting_home
 
@@ -160,3 +167,37 @@ def _require_foundations(profile: Profile, measures: tuple[str, ...]) -> None:
 def library_versions(staged: Iterable[Staged]) -> dict[str, str]:
     """For the audit log: versions of what computed the staged files, whenever that was, and publishes them now."""
     return {**versions_here(), **versions_of(staged), **{name: version(name) for name in PUBLISHING}}
+
+
+class AuditOutcome(BaseModel):
+    """The result of an audit flow; its figures are in the tables."""
+
+    audit_id: str
+    checkpoint_id: str
+    source: str
+    warehouse: str
+    max_length: int
+    # Prompts of texts, queries and documents; empty: none.
+    prompts: dict[str, str] = {}
+    rows: dict[str, int]
+    corpora: dict[str, str]
+    warnings: list[str]
+    seconds: float
+    # Whether the checkpoint may be served: the row of the table verdict.
+    verdict: dict[str, Any] = {}
+    # Rows of the table finding: the figures in words.
+    findings: list[dict[str, Any]] = []
+    # The verdict, if there is a policy; the paths of the page and the passport, if they could be written.
+    gate: GateVerdict | None = None
+    report: str | None = None
+    passport: str | None = None
+    # As the flow built it; other media show the same.
+    _page: Page | None = PrivateAttr(default=None)
+
+    def page(self, wait_seconds: float = 5.0) -> Page:
+        """The audit's page: as the flow built it, or from the warehouse if it could not write it.
+
+        Raises:
+            UsageError, WarehouseError: as ``read_audit``.
+        """
+        return self._page or audit_page(read_audit(self.warehouse, self.audit_id, wait_seconds))

@@ -19,8 +19,8 @@ from embaudit.watch.history import History
 from embaudit.watch.outcome import WatchOutcome
 from embaudit.watch.watch_list import read_watch_list
 from embaudit.watch.watched import read_watched
+from embaudit_flows.ending import ends_in_words
 from embaudit_flows.notify import Notifier, notify_on_failure
-from embaudit_flows.red import ends_in_words
 from embaudit_flows.watch_audits import in_this_process, on_workers, require_deployment
 from embaudit_flows.watch_hub import RETRY_DELAYS, HubTasks
 from embaudit_flows.watch_record import WatchRecord

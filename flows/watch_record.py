@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from prefect.states import Completed
 
-from embaudit.system.keys import content_key
+from embaudit.system.installed import content_key
 from embaudit.system.settings import Settings
 from embaudit.warehouse.answers import accepted_answers
 from embaudit.warehouse.tables.watch import DONE, Status
@@ -24,12 +24,11 @@ from embaudit.watch.open_items import (
 from embaudit.watch.outcome import WatchedRow, WatchOutcome
 from embaudit.words.errors import EmbauditError
 from embaudit_flows.ask import answers_of_entry
+from embaudit_flows.ending import marked
 from embaudit_flows.gpu import gpu_slot
-from embaudit_flows.red import marked
 from embaudit_flows.watch_audits import AuditEnd, Auditor
-from embaudit_tasks.audit_task import in_a_run, run_logger
-from embaudit_tasks.gate import gate_now
-from embaudit_tasks.report import write_overview, write_report
+from embaudit_tasks.publish import gate_now, write_overview, write_report
+from embaudit_tasks.steps import in_a_run, run_logger
 from embaudit_tasks.watch import (
     compare_indexes,
     compare_with_predecessor,

@@ -17,9 +17,8 @@ from embaudit.questions.report import Report
 from embaudit.steps.results import stage_rows
 from embaudit.warehouse.answers import beside_kept, find_answer, is_worse_again
 from embaudit.words.errors import StorageError
-from embaudit_tasks.audit_task import audit_task
-from embaudit_tasks.progress import say
 from embaudit_tasks.publish import publish_checked
+from embaudit_tasks.steps import audit_task, say
 
 FOLDER = "answers"
 

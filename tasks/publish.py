@@ -1,23 +1,45 @@
-"""The last tasks of an audit: check every staged table, write the log, and publish if the checks passed."""
+"""The last tasks of an audit: check every staged table, write the log, and publish if the checks passed.
+
+Links a fine-tuned checkpoint's audit to its backbone's with one row; the deltas are a view over both.
+
+Applies a policy to a published audit; the findings are checked and published like any other table.
+
+Refreshes the copy that dashboards read, after every publication, if ``EMBAUDIT_SNAPSHOT`` is set.
+
+Writes files beside the warehouse: the HTML pages of one audit and of all, and a checkpoint's passport.
+
+The tasks of maintenance: prune rows, delete files that are no longer needed, reclaim space.
+"""
 
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
-from embaudit.steps.results import Staged
+from prefect import task
+
+from embaudit.declared.document import Page
+from embaudit.embedders.checkpoint import CheckpointFunction
+from embaudit.pages.write import write_index, write_page
+from embaudit.questions.passport.make import make_passport
+from embaudit.questions.passport.passport import read_passport, write_passport
+from embaudit.steps.results import CheckpointSpec, Staged, checkpoint_of, in_full_precision, stage_rows
+from embaudit.steps.staging.files import delete_leftovers, find_leftovers
+from embaudit.system.address import warehouse_at
+from embaudit.system.installed import content_key
+from embaudit.system.settings import Settings
+from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.expectations.check import check_tables
-from embaudit.warehouse.publish import (
-    AuditRecord,
-    ExpectationRow,
-    MeasureRun,
-    StagedTable,
-    publish,
-    publish_content,
-)
+from embaudit.warehouse.export import export
+from embaudit.warehouse.gate import GateVerdict, load_policy, run_gate
+from embaudit.warehouse.prune import Keep, prune, vacuum
+from embaudit.warehouse.publish import AuditRecord, ExpectationRow, MeasureRun, StagedTable, publish, publish_content
 from embaudit.warehouse.tables import TABLES
-from embaudit.words.errors import CheckFailed
-from embaudit_tasks.audit_task import audit_task
+from embaudit.warehouse.tables.watch import AuditBackboneRow, GateResultRow
+from embaudit.watch.open_items import gate_outcome
+from embaudit.words.errors import CheckFailed, EmbauditError
+from embaudit_tasks.steps import audit_task, run_logger
 
 
 @audit_task("check tables")
@@ -84,3 +106,119 @@ def group_by_table(staged: list[Staged]) -> list[StagedTable]:
         for name in TABLES
         if (paths := tuple(dict.fromkeys(part.path for part in staged if part.table == name)))
     ]
+
+
+@task(name="link backbone", task_run_name="link backbone", persist_result=False)
+def link_backbone(audit_id: str, backbone_audit_id: str, warehouse: str, wait_seconds: float, staging: str) -> int:
+    """Check and publish the link; returns the number of summary figures that the two audits share."""
+    row = {"audit_id": audit_id, "backbone_audit_id": backbone_audit_id}
+    staged = stage_rows(staging, "audit", audit_id, AuditBackboneRow, [row])
+    publish_checked([staged], warehouse, wait_seconds, kept="Both audits are published.")
+    with open_reader(warehouse) as connection:
+        counted = connection.execute(
+            "SELECT count(*) FROM backbone_delta WHERE audit_id = ? AND backbone_audit_id = ?",
+            [audit_id, backbone_audit_id],
+        ).fetchone()
+    return int(counted[0]) if counted else 0
+
+
+@audit_task("gate")
+def gate_audit(audit_id: str, policy: str, warehouse: str, wait_seconds: float, staging: str) -> GateVerdict:
+    """Compare a published audit with the policy in a file, and publish the findings."""
+    verdict = run_gate(warehouse, audit_id, load_policy(policy), wait_seconds=wait_seconds)
+    key = content_key(audit=audit_id, policy=verdict.policy_hash, evaluated=verdict.evaluated.isoformat())
+    staged = stage_rows(staging, "gate", key, GateResultRow, gate_rows(verdict))
+    publish_checked([staged], warehouse, wait_seconds, kept=f"The audit {audit_id} is published.")
+    return verdict
+
+
+def gate_now(audit_id: str, policy: str, warehouse: str, wait_seconds: float, staging: str) -> tuple[str, str]:
+    """The hash of the policy as it is now, and ``passed``, ``tripped`` or ``accepted``; unless it was before."""
+    policy_hash = load_policy(policy).hash
+    known = gate_outcome(warehouse, audit_id, policy_hash, wait_seconds)
+    if known is None:
+        gate_audit(audit_id, policy, warehouse, wait_seconds, staging)
+        known = gate_outcome(warehouse, audit_id, policy_hash, wait_seconds)
+    if known is None:
+        raise ValueError(f"the gate of audit {audit_id} was stored, and is not there")
+    return policy_hash, known
+
+
+def gate_rows(verdict: GateVerdict) -> list[dict[str, object]]:
+    """The rows of ``gate_result``: the verdict's findings, each with its audit and policy."""
+    of = {
+        "audit_id": verdict.audit_id,
+        "policy": verdict.policy,
+        "policy_hash": verdict.policy_hash,
+        "baseline_audit_id": verdict.baseline_audit_id or "",
+        "evaluated": verdict.evaluated,
+    }
+    return [{**of, **finding.model_dump()} for finding in verdict.findings]
+
+
+@audit_task("refresh snapshot")
+def refresh_snapshot(warehouse: str) -> str | None:
+    """Export the warehouse to the path in the settings. Whatever happens here, what was published stays published.
+
+    Returns:
+        Why it failed, for the audit's warnings; None if it succeeded, or if no path is set.
+    """
+    settings = Settings()
+    if settings.snapshot is None:
+        return None
+    try:
+        made = export(warehouse, settings.snapshot, settings.lock_wait_seconds, with_bulk=settings.snapshot_bulk)
+    except EmbauditError as error:
+        run_logger().warning("The snapshot was not refreshed: %s", error)
+        return f"The snapshot was not refreshed. {error}"
+    run_logger().info("Snapshot %s: %d rows", made.path, sum(made.rows.values()))
+    return None
+
+
+@audit_task("write report", "write report of {audit_id}")
+def write_report(audit_id: str, warehouse: str, wait_seconds: float, folder: str) -> tuple[str, Page]:
+    """Write ``FOLDER/<audit_id>.html``, replacing an earlier one; returns its path, and the page."""
+    written = write_page(warehouse, audit_id, Path(folder), wait_seconds=wait_seconds)
+    return str(written.path), written.page
+
+
+@audit_task("write index")
+def write_overview(warehouse: str, wait_seconds: float, folder: str) -> str:
+    """Write ``FOLDER/index.html``, replacing an earlier one; returns its path."""
+    return str(write_index(warehouse, Path(folder), wait_seconds=wait_seconds))
+
+
+@audit_task("write passport", "write passport of {spec.reference}")
+def write_passport_of(spec: CheckpointSpec, folder: str) -> str:
+    """Write ``FOLDER/<checkpoint_id>.passport.json``, unless it is there; returns its path."""
+    path = Path(folder) / f"{spec.checkpoint_id}.passport.json"
+    # The id covers the settings that change vectors; a file that was edited is kept, and the writing says so.
+    if path.exists() and read_passport(path).checkpoint.id == spec.checkpoint_id:
+        return str(path)
+    full = spec.in_float32
+    with in_full_precision("a passport"):
+        write_passport(make_passport(CheckpointFunction(checkpoint_of(full)), full.load_options), path)
+    return str(path)
+
+
+@task(name="prune rows", task_run_name="prune rows", persist_result=False)
+def prune_rows(
+    warehouse: str, wait_seconds: float, keep_days: int | None, keep_audits: int | None
+) -> list[dict[str, Any]]:
+    """Delete the detail rows of audits that no rule keeps; returns one row per audit and table."""
+    return [asdict(one) for one in prune(warehouse, wait_seconds, Keep(keep_days, keep_audits))]
+
+
+@task(name="delete staged files", task_run_name="delete staged files", persist_result=False)
+def delete_staged(staging: str, warehouse: str, days: int) -> dict[str, int]:
+    """Delete staged files not created or used for ``days`` days, and partial files; returns their number and bytes."""
+    place = warehouse_at(warehouse)
+    left = find_leftovers(staging, place if isinstance(place, Path) else None, days)
+    delete_leftovers(left)
+    return {"files": left.files, "bytes": left.bytes}
+
+
+@task(name="vacuum", task_run_name="vacuum", persist_result=False)
+def vacuum_warehouse(warehouse: str, wait_seconds: float) -> dict[str, Any]:
+    """Reclaim the space of deleted rows."""
+    return asdict(vacuum(warehouse, wait_seconds))

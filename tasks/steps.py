@@ -1,23 +1,130 @@
-"""Steps as Prefect tasks: each call is a task run, which shows the state Cached if its files existed."""
+"""Steps as Prefect tasks: each call is a task run, which shows the state Cached if its files existed.
+
+What a running audit tells the Prefect UI: progress artifacts of long tasks, and lines in the flow run's log.
+
+Tasks of an audit: task runs within a run of a flow, else plain calls, which need no server (``flows/audit.py``).
+"""
 
 from __future__ import annotations
 
 import inspect
+import logging
+import time
+from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any, ParamSpec
+from typing import Any, ParamSpec, TypeVar
+from uuid import UUID
 
+import httpx
 from prefect import State, Task, task
+from prefect.artifacts import create_markdown_artifact, create_progress_artifact, update_progress_artifact
 from prefect.cache_policies import NO_CACHE
+from prefect.client.orchestration import get_client
+from prefect.context import FlowRunContext, TaskRunContext
+from prefect.exceptions import MissingContextError
 from prefect.futures import PrefectFuture
+from prefect.logging import get_logger, get_run_logger
+from prefect.runtime import flow_run
 from prefect.states import Completed
 
-from embaudit.steps.progress import reported_by
+from embaudit.steps.progress import Report, reported_by, show
 from embaudit.steps.results import CheckpointSpec, Staged
 from embaudit.steps.step import Step
-from embaudit_tasks.audit_task import in_a_run
-from embaudit_tasks.progress import progress_artifact
 
 P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def in_a_run() -> bool:
+    """Whether this is called by a run that a Prefect server knows."""
+    return FlowRunContext.get() is not None or TaskRunContext.get() is not None
+
+
+class AuditTask(Task[P, R]):
+    """A task that is its function outside of a run."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return super().__call__(*args, **kwargs) if in_a_run() else self.fn(*args, **kwargs)
+
+
+def audit_task(name: str, run_name: str | None = None, **options: Any) -> Callable[[Callable[P, R]], Task[P, R]]:
+    """Turn a function into a task of an audit.
+
+    Args:
+        name, run_name: what people see in the Prefect UI, of the task and of its runs; the latter is a format string
+            for the arguments. Without it, runs are named like the task.
+        options: further options of a Prefect task.
+    """
+
+    def made(function: Callable[P, R]) -> Task[P, R]:
+        return AuditTask(function, name=name, task_run_name=run_name or name, persist_result=False, **options)
+
+    return made
+
+
+def run_logger() -> logging.Logger | logging.LoggerAdapter[logging.Logger]:
+    """The logger of the current run, or outside of one, of this program."""
+    try:
+        return get_run_logger()
+    except MissingContextError:
+        return get_logger("embaudit")
+
+
+# The audit that a run makes, as soon as it is known; and what its gate found.
+AUDIT_LABEL = "embaudit.audit_id"
+GATE_LABEL = "embaudit.gate"
+
+
+def label_run(labels: Mapping[str, str]) -> None:
+    """Add labels to the flow run that this is called in."""
+    run_id = flow_run.get_id()
+    if run_id is not None:
+        with get_client(sync_client=True) as client:
+            client.update_flow_run_labels(UUID(run_id), dict(labels))
+
+
+# How long to wait before calling an unreachable server again: each call spends a minute on Prefect's own retries.
+SECONDS_OF_SILENCE = 600.0
+_silent_until = 0.0
+
+
+def say(line: str, level: int = logging.INFO) -> None:
+    """Show a line in the terminal and write it to the flow run's log."""
+    show(line, level)
+    run_logger().log(level, line)
+
+
+def progress_artifact(label: str) -> Report | None:
+    """An artifact for the progress of this task, as a function that sets its percentage; None if there is none."""
+    if TaskRunContext.get() is None:
+        return None
+    artifact = _told(lambda: create_progress_artifact(progress=0.0, description=label))
+    if artifact is None:
+        return None
+
+    def report(percent: float) -> None:
+        _told(lambda: update_progress_artifact(artifact_id=artifact, progress=percent))
+
+    return report
+
+
+def markdown_artifact(key: str, markdown: str, description: str) -> None:
+    """An artifact of this run that it can do without."""
+    _told(lambda: create_markdown_artifact(key=key, markdown=markdown, description=description))
+
+
+def _told(call: Callable[[], object]) -> UUID | None:
+    """Tell the server something that the run can do without. An unreachable server must not fail the run."""
+    global _silent_until
+    if time.monotonic() < _silent_until:
+        return None
+    try:
+        answer = call()
+    except (httpx.HTTPError, RuntimeError):
+        _silent_until = time.monotonic() + SECONDS_OF_SILENCE
+        return None
+    return answer if isinstance(answer, UUID) else None
+
 
 # Tasks on a GPU have this tag, to find them in the UI; ``gpu_slot`` keeps audits from sharing a GPU.
 GPU_TAG = "embaudit-gpu"

@@ -12,9 +12,8 @@ from embaudit.pages.general import weights_changed
 from embaudit.questions.check.verdict import FIRST
 from embaudit.steps.results import stage_rows
 from embaudit.system.hub import is_transient
-from embaudit.system.keys import content_key
-from embaudit.warehouse.compared import find_predecessor, read_figures, read_weight_changes
-from embaudit.warehouse.regression import compare
+from embaudit.system.installed import content_key
+from embaudit.warehouse.regression import compare, find_predecessor, read_figures, read_weight_changes
 from embaudit.warehouse.tables import MEASURE_OF
 from embaudit.warehouse.tables.watch import IndexChangeRow, RegressionRow, WatchedRevisionRow, WatchRunRow
 from embaudit.watch.history import WatchedRevision

@@ -14,10 +14,10 @@ from prefect.runtime import flow_run as this_run
 from pydantic import BaseModel
 
 from embaudit.questions.audit import AuditRequest
-from embaudit.system.keys import content_key
-from embaudit.warehouse.compared import is_published
+from embaudit.system.installed import content_key
+from embaudit.warehouse.regression import is_published
 from embaudit.words.errors import ServerError
-from embaudit_tasks.audit_task import AUDIT_LABEL, GATE_LABEL
+from embaudit_tasks.steps import AUDIT_LABEL, GATE_LABEL
 
 POLL_SECONDS = 2.0
 

@@ -13,9 +13,9 @@ from ready_warehouses import put_audit
 
 from embaudit.checkpoint import Checkpoint, load_checkpoint
 from embaudit.corpora.judged import load_judged
-from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Finding
 from embaudit.measures import MEASURES
-from embaudit.measures.profile import load_profile
+from embaudit.measures.listed import load_profile
 from embaudit.measures.run import Run
 from embaudit.steps.corpora import stage_corpus
 from embaudit.steps.results import CheckpointSpec

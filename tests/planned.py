@@ -7,8 +7,8 @@ import json
 import duckdb
 
 from embaudit.measures import MEASURES
-from embaudit.measures.workload import Readable
-from embaudit_flows.outcome import AuditOutcome
+from embaudit.measures.measure import Readable
+from embaudit_flows.plan import AuditOutcome
 
 
 def assert_planned(outcome: AuditOutcome) -> None:

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from declared_rows import NOON, Table, row_of, rows_of
 
-from embaudit.declared.finding import Finding, as_rows
+from embaudit.declared.rule import Finding, as_rows
 
 
 def finding_rows() -> dict[str, Table]:

@@ -19,8 +19,7 @@ from embaudit.declared.table import DeclaredTable
 from embaudit.warehouse.connect import open_writer
 from embaudit.warehouse.publish import AuditRecord, ExpectationRow, MeasureRun, StagedTable, publish
 from embaudit.warehouse.tables import TABLES
-from embaudit.warehouse.transaction import transaction
-from embaudit.warehouse.write import replace_rows
+from embaudit.warehouse.write import replace_rows, transaction
 
 MANY = 100  # rows: what Arrow brings in faster than one statement with all their values
 

@@ -11,8 +11,7 @@ from types import FrameType
 from typing import Any
 
 from embaudit.declared.document import Table
-from embaudit.declared.finding import Finding
-from embaudit.declared.rule import Rule
+from embaudit.declared.rule import Finding, Rule
 from embaudit.words.errors import CheckFailed, EmbauditError, HubUnreachable, MeasureError
 
 # A verdict on other findings, and a note on how a store is read.
@@ -35,7 +34,7 @@ WITHOUT_STEP = (MeasureError, CheckFailed, HubUnreachable)
 def _is_of_a_report(made_by: FrameType) -> bool:
     """Whether the package makes it of what it measured, rather than a test, or a page of findings of others."""
     module = made_by.f_globals["__name__"]
-    return module.startswith("embaudit.") and not module.startswith(("embaudit.pages.", "embaudit.declared.finding"))
+    return module.startswith("embaudit.") and not module.startswith(("embaudit.pages.", "embaudit.declared.rule"))
 
 
 @cache

@@ -7,10 +7,9 @@ from collections.abc import Collection
 
 import pytest
 
-from embaudit.declared.finding import Finding
-from embaudit.words.errors import EmbauditError, UsageError, one_line
+from embaudit.declared.rule import Finding
+from embaudit.words.errors import EmbauditError, UsageError, hint, one_line
 from embaudit.words.sentences import ended, first_of, listing, punctuated, within
-from embaudit.words.suggest import hint
 
 # As libraries and servers end what they say.
 REASONS = [

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from embaudit.measures.layers.sigma import RELATIVE_ERROR, exact, krylov
+from embaudit.measures.layers.terms import RELATIVE_ERROR, exact, krylov
 from embaudit.measures.socm.nuclear import Eigenvalues, Polar
 from embaudit.measures.socm.summary import QUANTILE_ACCURACY, SMALLEST, QuantileSketch
 from embaudit.measures.socm.tightness import sample_pairs

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from embaudit.measures.profile import Profile, load_profile, profile_names
+from embaudit.measures.listed import Profile, load_profile, profile_names
 from embaudit.words.errors import UsageError
 
 HEAD = 'name = "mine"\nversion = 1\ndescription = ""\n'

@@ -14,10 +14,10 @@ import pytest
 
 from embaudit.checkpoint import Checkpoint, precision
 from embaudit.checkpoint.precision import ProductSeconds, operations_per_second
-from embaudit.measures.profile import load_profile
+from embaudit.measures.listed import load_profile
+from embaudit.measures.measure import BESIDE_LAYERS, Precision, Readable, Work
 from embaudit.measures.sticky import StickySettings
 from embaudit.measures.sticky.steps import candidates
-from embaudit.measures.workload import BESIDE_LAYERS, Precision, Readable, Work
 from embaudit.questions.audit import AuditRequest
 from embaudit.steps.results import CheckpointSpec
 from embaudit_flows import estimate

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from embaudit.declared.document import Page, Section, Table
-from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Finding
 
 FILE = Path(__file__).with_name("told.txt")
 QUOTED = re.compile(r"“[^”]*”|‘[^’]*’|(?<!\w)'(?:[^'\\]|\\.)*'(?!\w)|\"[^\"]*\"")

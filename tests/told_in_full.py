@@ -16,8 +16,8 @@ from datetime import date
 from told_before import QUOTED, unread
 
 from embaudit.declared.document import Column, Page, Section, Table, figures
-from embaudit.declared.finding import LEVELS, Finding, as_rows
-from embaudit.pages.card import card_of
+from embaudit.declared.rule import LEVELS, Finding, as_rows
+from embaudit.pages.ci import card_of
 from embaudit.pages.html import render as as_html
 from embaudit.pages.markdown import render as as_markdown
 from embaudit.pages.terminal import print_page

@@ -16,7 +16,7 @@ from benchmarks.measured import REAL_DATA, SCIFACT, Measured, sentences
 from embaudit.checkpoint import Encoder, load_checkpoint
 from embaudit.corpora import load_corpus
 from embaudit.corpora.draw import Draw
-from embaudit.corpora.shapes import TextPair
+from embaudit.corpora.tally import TextPair
 
 CHECKPOINT = "packaged:all-MiniLM-L6-v2"
 TARGET = ".93 to .97"

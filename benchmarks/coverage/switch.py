@@ -8,12 +8,12 @@ import numpy as np
 
 from benchmarks.coverage.draws import SHARE, Ended, Population
 from embaudit.checkpoint import Checkpoint
-from embaudit.corpora.shapes import TextPair
+from embaudit.corpora.tally import TextPair
 from embaudit.measures.quality.material import ScoredPairs
 from embaudit.measures.quality.passes import SERVED, MultiPoolingEncoder
 from embaudit.questions.switch.cut_offs import CutOffTransfer, ScaledPairs, default_cut_off, scales_of, transfer
 from embaudit.questions.switch.material import OldAndNew, SwitchedPairs, SwitchedSearch, search_of_vectors
-from embaudit.questions.switch.same_text import compare_same_texts
+from embaudit.questions.switch.quality import compare_same_texts
 from embaudit.questions.switch.search import NEW, measure_search
 from embaudit.questions.switch.switch import switch_vectors
 from embaudit.words.estimate import Estimate

@@ -11,16 +11,15 @@ from benchmarks.coverage.draws import SHARE, Ended, Population
 from embaudit.checkpoint import Encoder
 from embaudit.measures.geometry.geometry import measure_geometry
 from embaudit.measures.layers.layers import LayerBatch, measure_layers
-from embaudit.measures.layers.summary import Collector, summarise_layer, summarise_pooled
-from embaudit.measures.length.cosine import mean_cosine
+from embaudit.measures.layers.steps import Collector, summarise_layer, summarise_pooled
 from embaudit.measures.length.curve import BinValue, rises
-from embaudit.measures.length.spans import windows_of
+from embaudit.measures.length.spans import mean_cosine, windows_of
 from embaudit.measures.occurrence.occurrence import ALL, Movement, measure_removals, take_out
 from embaudit.measures.socm.clouds import TokenCloud, clouds_of
 from embaudit.measures.socm.lengths import LengthCells
 from embaudit.measures.socm.pairs import PairBlock, all_pairs
-from embaudit.measures.socm.poolings import cloud_angles, compare_poolings
 from embaudit.measures.socm.summary import summarise
+from embaudit.measures.socm.tightness import cloud_angles, compare_poolings
 
 # All pairs of these are kept, 32 bytes each.
 SOCM_TEXTS = 2_000

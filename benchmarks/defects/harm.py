@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
-from embaudit.checkpoint.hard_texts import KINDS, long_text
+from embaudit.checkpoint.agreement import KINDS, long_text
 from embaudit.corpora import load_corpus
 from embaudit.corpora.downstream.task import unit_rows
 from embaudit.statistics.intervals import spearman

@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks.defects.copies import Copy
 from benchmarks.defects.harm import Harm
 from benchmarks.defects.verdicts import Outcome, Said
-from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Finding
 
 
 @dataclass(frozen=True)

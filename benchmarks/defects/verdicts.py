@@ -12,7 +12,7 @@ from benchmarks.defects.copies import Copy
 from benchmarks.defects.harm import Harm
 
 if TYPE_CHECKING:
-    from embaudit.declared.finding import Finding
+    from embaudit.declared.rule import Finding
 
 BROKEN, LOOK = "do not serve", "look first"
 # Names of tensors stand in many sentences, and name no cause.

@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 from benchmarks.reproduction.engine import Shards
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
 from embaudit.checkpoint.precision import widths_of
-from embaudit.corpora.chosen_pairs import read_chosen_pairs
+from embaudit.corpora.records import read_chosen_pairs
 from embaudit.measures import MEASURES
-from embaudit.measures.profile import load_profile
+from embaudit.measures.listed import load_profile
 from embaudit.measures.run import Run
 from embaudit.steps.corpora import stage_source
 from embaudit.steps.results import CheckpointSpec, Staged, encoder_of

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Finding
 from embaudit.questions.report import Report
 
 

@@ -10,9 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from embaudit.declared.finding import Finding
-from embaudit.pages.audit import audit_page
-from embaudit.pages.facts import read_audit
+from embaudit.declared.rule import Finding
+from embaudit.pages.audit import audit_page, read_audit
 from embaudit.pages.html import render_summary
 from embaudit.pages.write import write_page
 from embaudit.system.address import Warehouse, warehouse_at

@@ -19,7 +19,7 @@ def run_audit(request: AuditRequest, backbone: str | None) -> tuple[AuditOutcome
     from embaudit_flows.server.settings import has_server, server_for_call
 
     if backbone is None and not has_server():
-        from embaudit_flows.again import audit_again
+        from embaudit_flows.audit import audit_again
 
         again = audit_again(request)
         if again is not None:
@@ -45,7 +45,7 @@ def refuse_early(request: AuditRequest, backbone: str | None = None) -> None:
     """Report an invalid request before a server is started or torch is imported."""
     from embaudit.checkpoint.reference import CheckpointRef, resolve
     from embaudit.checkpoint.what_it_is import refuse_other_layouts
-    from embaudit.measures.profile import load_profile
+    from embaudit.measures.listed import load_profile
 
     for name in (request.checkpoint, backbone):
         if name is not None and name != "card":

@@ -11,28 +11,28 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from embaudit.checkpoint.encoder import Encoder as Encoder
-    from embaudit.checkpoint.identity import CheckpointIdentity as CheckpointIdentity
-    from embaudit.checkpoint.identity import identify as identify
     from embaudit.checkpoint.load import Checkpoint as Checkpoint
     from embaudit.checkpoint.load import LoadOptions as LoadOptions
     from embaudit.checkpoint.load import load_checkpoint as load_checkpoint
     from embaudit.checkpoint.prompts import AskedPrompts as AskedPrompts
     from embaudit.checkpoint.prompts import TextKind as TextKind
+    from embaudit.checkpoint.reference import CheckpointIdentity as CheckpointIdentity
     from embaudit.checkpoint.reference import CheckpointRef as CheckpointRef
     from embaudit.checkpoint.reference import ResolvedCheckpoint as ResolvedCheckpoint
+    from embaudit.checkpoint.reference import identify as identify
     from embaudit.checkpoint.reference import resolve as resolve
 
 # Imported on first use: a request needs only how a checkpoint is loaded, and every --help shows that.
 _PLACES = {
     "AskedPrompts": "prompts",
     "Checkpoint": "load",
-    "CheckpointIdentity": "identity",
+    "CheckpointIdentity": "reference",
     "CheckpointRef": "reference",
     "Encoder": "encoder",
     "LoadOptions": "load",
     "ResolvedCheckpoint": "reference",
     "TextKind": "prompts",
-    "identify": "identity",
+    "identify": "reference",
     "load_checkpoint": "load",
     "resolve": "reference",
 }

@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, get_args
 
 from embaudit.checkpoint.files import is_pickle, weight_files
-from embaudit.checkpoint.identity import CheckpointIdentity, identify
-from embaudit.checkpoint.inputs import SegmentIds, segment_ids
 from embaudit.checkpoint.model import (
     ONE_AT_A_TIME,
     Overrides,
@@ -19,9 +17,9 @@ from embaudit.checkpoint.model import (
 )
 from embaudit.checkpoint.modules import Recipe, default_pooling, read_recipe
 from embaudit.checkpoint.pooling import build_after_pooling
-from embaudit.checkpoint.probe import probe, refuse_switching, require_same_ids
+from embaudit.checkpoint.probe import SegmentIds, probe, refuse_switching, require_same_ids, segment_ids
 from embaudit.checkpoint.prompts import AS_DECLARED, INSTRUCTORS, AskedPrompts, PromptTokens, TextKind, prompt_tokens
-from embaudit.checkpoint.reference import ResolvedCheckpoint, resolve, weights_are_pickles
+from embaudit.checkpoint.reference import CheckpointIdentity, ResolvedCheckpoint, identify, resolve, weights_are_pickles
 from embaudit.checkpoint.streamed import computes_in
 from embaudit.checkpoint.tokenizer import (
     limits_by_kind,

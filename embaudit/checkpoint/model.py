@@ -19,7 +19,7 @@ from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any
 
 from embaudit.checkpoint.files import is_pickle, weight_files
-from embaudit.checkpoint.room import bytes_in_memory, fits, require_room
+from embaudit.checkpoint.memory import bytes_in_memory, fits, require_room
 from embaudit.checkpoint.settings import TransformerSettings
 from embaudit.checkpoint.streamed import giving_back, giving_back_meanwhile, stay_in_files, units_of, was_read
 from embaudit.checkpoint.tensors import refuse_ungathered, stored_tensors

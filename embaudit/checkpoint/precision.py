@@ -17,7 +17,7 @@ from typing import Any
 
 from embaudit.checkpoint.encoder import TOKENS_PER_BATCH
 from embaudit.checkpoint.files import read_object
-from embaudit.system.keys import content_key
+from embaudit.system.installed import content_key
 
 # In the gap between machines with half-precision units (2 and more) and without (0.3 and less), so that a busy moment
 # cannot change the result. A forward pass is more than products: a smaller speedup would hardly pay for loading a
@@ -130,7 +130,7 @@ def operations_per_second(device: str, dtype: str, widths: tuple[int, int]) -> f
     started, and not what runs beside it for good.
 
     Attention, norms and activation included: products alone reach a third more of them. Operations are counted as
-    ``embaudit.measures.workload`` counts them, 24 d² + 4nd for a token of n.
+    ``embaudit.measures.measure`` counts them, 24 d² + 4nd for a token of n.
     """
     import torch
 

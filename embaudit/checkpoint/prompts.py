@@ -19,8 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from embaudit.words.errors import CheckpointError, UsageError
-from embaudit.words.suggest import closest
+from embaudit.words.errors import CheckpointError, UsageError, closest
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

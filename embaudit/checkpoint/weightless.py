@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from embaudit.checkpoint.files import tokenizer_files
-from embaudit.checkpoint.identity import CheckpointIdentity, tokenizer_hash
 from embaudit.checkpoint.load import Checkpoint, LoadOptions, assemble, recipe_of
 from embaudit.checkpoint.model import (
     ONE_AT_A_TIME,
@@ -19,7 +18,7 @@ from embaudit.checkpoint.model import (
     refuse_kernels,
 )
 from embaudit.checkpoint.modules import read_recipe
-from embaudit.checkpoint.reference import ResolvedCheckpoint, resolve
+from embaudit.checkpoint.reference import CheckpointIdentity, ResolvedCheckpoint, resolve, tokenizer_hash
 from embaudit.checkpoint.tokenizer import load_tokenizer, special_tokens_around
 from embaudit.checkpoint.what_it_is import refuse_other_layouts
 from embaudit.words.errors import CheckpointError, one_line

@@ -1,1 +1,1 @@
-"""The command line, one file per command. The only part of embaudit that may import the flows."""
+"""The command line; commands that belong together share a file. The only part of embaudit that may import the flows."""

@@ -9,8 +9,7 @@ import click
 import numpy as np
 
 from embaudit.checkpoint import Encoder, load_checkpoint
-from embaudit.cli.options import CHECKPOINT_FIELDS, parse_sources, request_options
-from embaudit.cli.shown import visible
+from embaudit.cli.options import CHECKPOINT_FIELDS, parse_sources, request_options, visible
 from embaudit.corpora import load_corpus
 from embaudit.declared.document import Column, Table
 from embaudit.measures.socm.clouds import clouds_of

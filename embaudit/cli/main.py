@@ -10,7 +10,7 @@ import sys
 
 import click
 
-from embaudit.cli.lazy import LazyCommand, LazyGroup
+from embaudit.cli.help import LazyCommand, LazyGroup
 from embaudit.cli.process import end_now, finish, prepare_process, was_interrupted
 from embaudit.words.errors import (
     EXIT_BUG,
@@ -31,64 +31,64 @@ STAGING_COMMANDS = {"audit", "impact", "tempscale", "token", "watch"}
 # By what a person wants: name, module and function, and one line of help. Each is imported when it is called.
 COMMANDS = {
     "Check and audit": {
-        "check": ("questions:check", "May this checkpoint be served? An answer in seconds, without a server."),
+        "check": ("question:check", "May this checkpoint be served? An answer in seconds, without a server."),
         "parity": (
-            "questions:parity",
+            "question:parity",
             "Is it served as it was audited? Compare it with an endpoint.",
         ),
-        "passport": ("questions:passport", "Write the file by which its vectors can be told from any others."),
+        "passport": ("question:passport", "Write the file by which its vectors can be told from any others."),
         "verify": (
-            "questions:verify",
+            "question:verify",
             "Are these the vectors of that passport? An answer in seconds, without a model.",
         ),
         "vectors": (
-            "questions:vectors",
+            "question:vectors",
             "Say whether stored vectors are sound, and whether a checkpoint built them.",
         ),
         "fingerprint": (
-            "questions:fingerprint",
+            "question:fingerprint",
             "Write the file by which vectors tells that a model of yours built a store.",
         ),
-        "search": ("questions:search", "Say whether a store's own search finds what its vectors hold."),
-        "why": ("questions:why", "Say where a search was lost, and what mends it."),
-        "switch": ("questions:switch", "Say what becomes of an index, and of a threshold, with a new revision."),
+        "search": ("question:search", "Say whether a store's own search finds what its vectors hold."),
+        "why": ("question:why", "Say where a search was lost, and what mends it."),
+        "switch": ("question:switch", "Say what becomes of an index, and of a threshold, with a new revision."),
         "audit": ("audit:audit", "Audit a checkpoint; run it again to continue."),
-        "compare": ("compare:compare", "Compare checkpoints by their audits."),
+        "compare": ("results:compare", "Compare checkpoints by their audits."),
         "gate": ("gate:gate", "Check an audit, or answers, against a policy."),
         "token": ("token:token", "Test whether given tokens are sticky, without a scan."),
-        "impact": ("impact:impact", "Measure what sticky tokens do to retrieval and other tasks."),
-        "tempscale": ("tempscale:tempscale", "Test whether a lower attention temperature helps a checkpoint."),
+        "impact": ("audit:impact", "Measure what sticky tokens do to retrieval and other tasks."),
+        "tempscale": ("audit:tempscale", "Test whether a lower attention temperature helps a checkpoint."),
         "against": ("against:against", "Compare a few texts with a corpus by SOCM."),
     },
     "Look at results": {
-        "show": ("show:show", "Show an audit's summary."),
-        "report": ("report:report", "Write an audit as one HTML page."),
-        "index": ("index:index", "Write one HTML page about all audits of a warehouse."),
-        "list": ("list:list_", "List the measures, or the checkpoints or audits in the warehouse."),
+        "show": ("results:show", "Show an audit's summary."),
+        "report": ("results:report", "Write an audit as one HTML page."),
+        "index": ("results:index", "Write one HTML page about all audits of a warehouse."),
+        "list": ("results:list_", "List the measures, or the checkpoints or audits in the warehouse."),
         "query": ("query:query", "Run a named query or one SQL statement, read-only."),
         "scores": ("scores:scores", "Import downstream scores and correlate them with audits."),
     },
     "Act on them": {
         "screen": ("screen:screen", "Flag texts with an unusual density of severe tokens."),
-        "filter": ("filter:filter_", "List an audit's severe tokens as JSON, for an ingestion pipeline."),
-        "mitigate": ("mitigate:mitigate", "Write a checkpoint with severe tokens replaced or removed."),
+        "filter": ("gate:filter_", "List an audit's severe tokens as JSON, for an ingestion pipeline."),
+        "mitigate": ("remedies:mitigate", "Write a checkpoint with severe tokens replaced or removed."),
         "apply-temperature": (
-            "apply_temperature:apply_temperature",
+            "remedies:apply_temperature",
             "Write a checkpoint with another attention temperature.",
         ),
     },
     "Run it every night": {
         "watch": ("watch:watch", "Audit what is new on a watch list."),
-        "accept": ("accept:accept", "Accept a tripped gate, or figures that got worse."),
-        "setup-server": ("setup_server:setup_server", "Prepare a Prefect server for the deployments."),
-        "worker": ("worker:worker", "Run audits scheduled by a Prefect server."),
+        "accept": ("gate:accept", "Accept a tripped gate, or figures that got worse."),
+        "setup-server": ("server:setup_server", "Prepare a Prefect server for the deployments."),
+        "worker": ("server:worker", "Run audits scheduled by a Prefect server."),
     },
     "Look after the warehouse": {
         "doctor": ("doctor:doctor", "Check versions, device, hub, warehouse, disk and servers."),
-        "ingest": ("ingest:ingest", "Load a corpus into the warehouse."),
-        "export": ("export:export", "Copy the warehouse to a file or folder for dashboards."),
-        "prune": ("prune:prune", "Delete detail rows of old audits and staged files."),
-        "upgrade": ("upgrade:upgrade", "Upgrade the warehouse to the current schema."),
+        "ingest": ("warehouse:ingest", "Load a corpus into the warehouse."),
+        "export": ("warehouse:export", "Copy the warehouse to a file or folder for dashboards."),
+        "prune": ("warehouse:prune", "Delete detail rows of old audits and staged files."),
+        "upgrade": ("warehouse:upgrade", "Upgrade the warehouse to the current schema."),
     },
 }
 
@@ -140,7 +140,7 @@ def run() -> int:
 
 def report_unexpected(error: Exception) -> int:
     """Report an error of a library as what it means to a user; what nobody expected is a bug, with its traceback."""
-    from embaudit_flows.server.lost import expected_failure
+    from embaudit_flows.server.temporary import expected_failure
 
     failure = expected_failure(error)
     if failure is None:
@@ -167,7 +167,7 @@ def print_failure(error: EmbauditError) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from embaudit.cli.shown import visible
+    from embaudit.cli.options import visible
 
     console = Console(stderr=True)
     parts = [Text("Error: ", style="bold red"), Text(visible(error.happened))]

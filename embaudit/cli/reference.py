@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import click
 
-from embaudit.cli.lazy import LazyCommand
+from embaudit.cli.help import LazyCommand
 from embaudit.cli.main import cli
 
 WIDTH = 100
@@ -105,7 +105,7 @@ def _request() -> Iterator[str]:
 
 def _measures() -> Iterator[str]:
     from embaudit.measures import MEASURES
-    from embaudit.measures.profile import load_profile, profile_names
+    from embaudit.measures.listed import load_profile, profile_names
 
     names = profile_names()
     profiles = [load_profile(name) for name in names]

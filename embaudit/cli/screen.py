@@ -13,8 +13,7 @@ from embaudit.checkpoint.weightless import load_tokenizer_alone
 from embaudit.cli.options import warehouse_option, warehouse_path
 from embaudit.declared.document import Column, Table, count
 from embaudit.pages.terminal import console, print_part, print_table
-from embaudit.remedies.screening.count import encoder_of_tokens
-from embaudit.remedies.screening.density import MIN_SCORE
+from embaudit.remedies.screening.density import MIN_SCORE, encoder_of_tokens
 from embaudit.remedies.screening.screen import ORDINARY, Outcome, Screen, Suspect
 from embaudit.remedies.screening.tokens import SEVERITIES, Severity, TokenList, read_token_list
 from embaudit.system.address import Warehouse

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from embaudit.cli.display import TerminalDisplay
 from embaudit.cli.options import CHECKPOINT_FIELDS, request_options
-from embaudit.cli.prefect_setup import prepare_prefect
+from embaudit.cli.server import prepare_prefect
 from embaudit.declared.document import Column, Table, Value
 from embaudit.pages.terminal import console, print_part, print_table
 from embaudit.questions.audit import AuditRequest

@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 import click
 
-from embaudit.cli.shown import visible
+from embaudit.cli.options import visible
 from embaudit.embedders.endpoint.recognise import is_address, is_loopback
 from embaudit.questions.question import SentTexts
 from embaudit.words.errors import UsageError
 from embaudit.words.masking import without_credentials
-from embaudit.words.shown import duration
+from embaudit.words.sentences import duration
 
 SECONDS_BETWEEN_LINES = 10.0
 SECONDS_BETWEEN_ROWS = 5.0

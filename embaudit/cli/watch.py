@@ -12,9 +12,8 @@ from rich.console import Console
 from rich.table import Table
 
 from embaudit.cli.display import TerminalDisplay
-from embaudit.cli.options import warehouse_option, warehouse_path
-from embaudit.cli.prefect_setup import prepare_prefect
-from embaudit.cli.shown import as_text
+from embaudit.cli.options import as_text, warehouse_option, warehouse_path
+from embaudit.cli.server import prepare_prefect
 from embaudit.system.address import Warehouse
 from embaudit.system.settings import Settings
 from embaudit.watch.look import SourceState

@@ -1,6 +1,6 @@
 """Corpora: Wikipedia, MS MARCO, STS and labelled texts, from the hub, a local file or the embedded sample.
 
-``load`` is the entry point, ``catalog`` lists the corpora, and ``shapes`` has the result types.
+``load`` is the entry point, ``catalog`` lists the corpora, and ``tally`` has the result types.
 """
 
 from importlib import import_module
@@ -10,29 +10,29 @@ if TYPE_CHECKING:
     from embaudit.corpora.catalog import CORPORA as CORPORA
     from embaudit.corpora.catalog import CorpusSpec as CorpusSpec
     from embaudit.corpora.catalog import HubPart as HubPart
+    from embaudit.corpora.catalog import MinedSource as MinedSource
+    from embaudit.corpora.catalog import mined_corpus as mined_corpus
     from embaudit.corpora.folders import RetrievalFolder as RetrievalFolder
     from embaudit.corpora.folders import read_retrieval as read_retrieval
     from embaudit.corpora.load import load_corpus as load_corpus
-    from embaudit.corpora.mined import MinedSource as MinedSource
-    from embaudit.corpora.mined import mined_corpus as mined_corpus
-    from embaudit.corpora.shapes import Corpus as Corpus
-    from embaudit.corpora.shapes import IngestCounts as IngestCounts
-    from embaudit.corpora.shapes import Text as Text
-    from embaudit.corpora.shapes import TextPair as TextPair
+    from embaudit.corpora.tally import Corpus as Corpus
+    from embaudit.corpora.tally import IngestCounts as IngestCounts
+    from embaudit.corpora.tally import Text as Text
+    from embaudit.corpora.tally import TextPair as TextPair
 
 # Imported on first use: a request needs only how a draw is named, and every --help shows that.
 _PLACES = {
     "CORPORA": "catalog",
-    "Corpus": "shapes",
+    "Corpus": "tally",
     "CorpusSpec": "catalog",
     "HubPart": "catalog",
-    "IngestCounts": "shapes",
-    "MinedSource": "mined",
+    "IngestCounts": "tally",
+    "MinedSource": "catalog",
     "RetrievalFolder": "folders",
-    "Text": "shapes",
-    "TextPair": "shapes",
+    "Text": "tally",
+    "TextPair": "tally",
     "load_corpus": "load",
-    "mined_corpus": "mined",
+    "mined_corpus": "catalog",
     "read_retrieval": "folders",
 }
 __all__ = [

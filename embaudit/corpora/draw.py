@@ -16,7 +16,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from embaudit.system.keys import KEY_DIGITS
+from embaudit.system.installed import KEY_DIGITS
 
 How = Literal["random", "first"]
 

@@ -14,8 +14,7 @@ from embaudit.corpora.catalog import CORPORA, CorpusSpec
 from embaudit.corpora.fields import number_of, text_of
 from embaudit.corpora.openers import ByteSource, local_file, reading
 from embaudit.corpora.records import SUFFIXES, read_records
-from embaudit.corpora.shapes import Text, TextPair
-from embaudit.corpora.tally import BLANK, UNDECODABLE, Flaw
+from embaudit.corpora.tally import BLANK, UNDECODABLE, Flaw, Text, TextPair
 from embaudit.words.errors import CorpusError
 
 BEIR_NAMES = {"corpus": ("corpus.jsonl", "passages.jsonl"), "queries": ("queries.jsonl",)}

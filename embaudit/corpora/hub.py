@@ -17,28 +17,25 @@ from embaudit.corpora import pieces
 from embaudit.corpora.catalog import CorpusSpec, HubPart
 from embaudit.corpora.fields import choose_columns
 from embaudit.corpora.hub_reference import (
+    CARD,
     COMMIT,
     DEFAULT_REVISION,
     HubRef,
+    builder_of_files,
+    builder_of_split,
     choose_files,
+    default_patterns,
     is_complete_in_cache,
     is_data_file,
     no_such_files,
+    patterns_of,
+    placeholders,
     shorten,
     suffixes,
 )
 from embaudit.corpora.openers import ByteSource
 from embaudit.corpora.pieces import IN_LINES, IN_ROW_GROUPS, FileInPieces, Pieces, choose_pieces, in_pieces
-from embaudit.corpora.splits import (
-    CARD,
-    builder_of_files,
-    builder_of_split,
-    default_patterns,
-    patterns_of,
-    placeholders,
-)
-from embaudit.corpora.tables import Record
-from embaudit.corpora.tabular import Choose, report_damage, stream_records, table_records
+from embaudit.corpora.tables import Choose, Record, report_damage, stream_records, table_records
 from embaudit.corpora.tally import Flaw
 from embaudit.system.hub import Repository, translate_errors
 from embaudit.words.errors import CorpusError, HubUnreachable

@@ -23,8 +23,7 @@ from embaudit.corpora.hub import locate
 from embaudit.corpora.hub_reference import HUB, HubRef
 from embaudit.corpora.openers import ByteSource, local_file
 from embaudit.corpora.records import read_records
-from embaudit.corpora.shapes import Corpus, Text, content_id
-from embaudit.corpora.tally import Flaw, keep_rows
+from embaudit.corpora.tally import Corpus, Flaw, Text, content_id, keep_rows
 from embaudit.words.errors import CorpusError
 
 DOCUMENTS = "retrieval"

@@ -19,12 +19,9 @@ from embaudit.corpora.hub import locate
 from embaudit.corpora.hub_reference import FORM, HUB, REFERENCE, HubRef
 from embaudit.corpora.openers import ByteSource, local_file, os_failure
 from embaudit.corpora.records import RENAME, SUFFIXES, read_records
-from embaudit.corpora.shapes import Corpus, Text, TextPair, content_id
-from embaudit.corpora.tables import Record
-from embaudit.corpora.tabular import is_saved, saved_records
-from embaudit.corpora.tally import Flaw, keep_rows
-from embaudit.words.errors import CorpusError
-from embaudit.words.suggest import closest, did_you_mean
+from embaudit.corpora.tables import Record, is_saved, saved_records
+from embaudit.corpora.tally import Corpus, Flaw, Text, TextPair, content_id, keep_rows
+from embaudit.words.errors import CorpusError, closest, did_you_mean
 
 SAMPLE = "sample"
 SAMPLE_FOLDER = Path(__file__).parent / "sample"

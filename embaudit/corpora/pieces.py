@@ -15,7 +15,7 @@ from typing import IO, Any, Protocol
 import numpy as np
 
 from embaudit.corpora.openers import UTF8_BOM
-from embaudit.corpora.tabular import Choose
+from embaudit.corpora.tables import Choose
 
 # Smaller sources are read completely: it takes seconds.
 LARGE_BYTES = 256 * 2**20

@@ -1,22 +1,29 @@
 """Reads a file as records (field name -> value) or flaws, by the format that its name indicates.
 
 A row that cannot be read becomes a flaw and is counted; a file that cannot be read at all is a CorpusError.
+
+The user's own sentence pairs (``--pairs FILE``): all kept in order, including repeats.
+
+A corpus drops duplicates because it is a pool to draw from; a chosen list is itself the sample, and the pairs published
+with the sticky-token paper contain repeats.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import IO, Any
 
-from embaudit.corpora.fields import choose_columns
-from embaudit.corpora.openers import ByteSource, reading
-from embaudit.corpora.shapes import Kind
-from embaudit.corpora.tables import Record, named_rows, separated_rows
-from embaudit.corpora.tabular import file_records
-from embaudit.corpora.tally import UNDECODABLE, Flaw
+from embaudit.corpora.catalog import CORPORA
+from embaudit.corpora.fields import choose_columns, pairs_of
+from embaudit.corpora.openers import ByteSource, local_file, reading
+from embaudit.corpora.tables import Record, file_records, named_rows, separated_rows
+from embaudit.corpora.tally import UNDECODABLE, Flaw, Kind
 from embaudit.words.errors import CorpusError
 
 SUFFIXES = (".txt", ".csv", ".tsv", ".jsonl", ".json", ".parquet", ".arrow")
@@ -108,3 +115,34 @@ def _json(source: ByteSource) -> Iterator[Record | Flaw]:
         ) from error
     for value in values:
         yield _as_record(value)
+
+
+@dataclass(frozen=True)
+class ChosenPairs:
+    """The pairs of a file, and a hash of everything a measure uses of them."""
+
+    pairs: tuple[tuple[str, str], ...]
+    content: str
+
+
+def read_chosen_pairs(path: Path) -> ChosenPairs:
+    """Read csv, tsv, json, jsonl or Parquet with sentence1 and sentence2 (or s1,s2 without a header).
+
+    Raises:
+        CorpusError: if the file cannot be read, is empty, or has an invalid row: nothing is dropped silently.
+    """
+    pairs: list[tuple[str, str]] = []
+    for row, record in enumerate(read_records(local_file(path.expanduser()), "pairs"), start=1):
+        found = [record] if isinstance(record, Flaw) else list(pairs_of(record, CORPORA["sts"]))
+        for pair in found:
+            if isinstance(pair, Flaw) or not (pair.first and pair.second):
+                reason = pair.reason if isinstance(pair, Flaw) and pair.reason else "a side is blank"
+                raise CorpusError(
+                    f"Row {row} of {path} is not a sentence pair: {reason}.",
+                    next_step="Give every row a sentence1 and a sentence2.",
+                )
+            pairs.append((pair.first, pair.second))
+    if not pairs:
+        raise CorpusError(f"{path} contains no pairs.", next_step="Give rows with sentence1 and sentence2.")
+    content = hashlib.sha256(json.dumps(pairs, ensure_ascii=False).encode()).hexdigest()[:16]
+    return ChosenPairs(tuple(pairs), content)

@@ -1,6 +1,6 @@
 """Charts as data: marks in panels, with a caption on how to read them.
 
-A measure declares what to draw (``embaudit/measures/NAME/page.py``), and ``embaudit.pages.svg`` draws it. All text is
+A measure declares what to draw (``embaudit/measures/NAME/page.py``), and ``embaudit.pages.html`` draws it. All text is
 plain and untrusted (it may come from a checkpoint), and is never interpreted.
 """
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from embaudit.declared.chart import Chart
-from embaudit.declared.finding import Finding, Level
+from embaudit.declared.rule import Finding, Level
 from embaudit.words.estimate import Estimate
 
 MAX_ROWS = 200

@@ -1,21 +1,42 @@
-"""A checkpoint as an embedding function: its inside can be looked at, and a text's vector depends on nothing else."""
+"""A checkpoint as an embedding function: its inside can be looked at, and a text's vector depends on nothing else.
+
+A checkpoint in another backend: ONNX files by onnxruntime, OpenVINO by sentence-transformers, on the processor.
+
+An ONNX file is named itself, or lies in a checkpoint's folder or on the hub.
+"""
 
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from pathlib import Path, PurePosixPath
+from typing import Any, Literal
 
 import numpy as np
 
-from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, TextKind, load_checkpoint
+from embaudit.checkpoint import (
+    Checkpoint,
+    CheckpointRef,
+    Encoder,
+    LoadOptions,
+    ResolvedCheckpoint,
+    TextKind,
+    load_checkpoint,
+    resolve,
+)
+from embaudit.checkpoint.files import exports_of, format_of
+from embaudit.checkpoint.onnx_encoder import OnnxEncoder, OnnxModel
+from embaudit.checkpoint.onnx_file import read_onnx
 from embaudit.checkpoint.settings import read_settings
 from embaudit.checkpoint.tokenizer import NO_LIMIT
+from embaudit.checkpoint.weightless import load_without_weights
 from embaudit.embedders.function import IN_ORDER, Answers, EmbeddingFunction, first_alike, similarity_named
 from embaudit.steps.workers import settle
-from embaudit.words.errors import CheckpointError, EmbauditError, MeasureError
+from embaudit.system.hub import Repository
+from embaudit.words.errors import CheckpointError, EmbauditError, MeasureError, UsageError, one_line
 
 
 class CheckpointFunction(EmbeddingFunction):
@@ -116,3 +137,136 @@ def _opened(same: SameCheckpoint) -> CheckpointFunction:
 def declared_similarity(checkpoint: Checkpoint) -> str:
     """``cosine``, or ``dot``, ``euclidean`` or ``manhattan`` if the checkpoint declares it."""
     return similarity_named(str(read_settings(checkpoint.resolved.folder).get("similarity_fn_name") or "cosine"))
+
+
+# What servers read where there are several.
+FIRST = ("model.onnx", "onnx/model.onnx")
+NAMED_AT_MOST = 6
+
+
+def onnx_encoder(name: str, options: LoadOptions) -> OnnxEncoder:
+    """Encodes with an ONNX file as the folder around it declares; its weights are neither needed nor read.
+
+    Args:
+        name: a file, or a checkpoint that has one.
+
+    Raises:
+        UsageError: if there is none, none of several is the usual one, or onnxruntime is not installed.
+        CheckpointError: if it is broken, cannot be run, or the folder lacks config or tokenizer.
+    """
+    resolved, file = _found(name, options)
+    read = read_onnx(file, resolved.folder)
+    return OnnxEncoder(OnnxModel(read), load_without_weights(resolved, options))
+
+
+def _found(name: str, options: LoadOptions) -> tuple[ResolvedCheckpoint, Path]:
+    path = Path(name).expanduser()
+    if path.suffix == ".onnx" and path.is_file():
+        folder = _folder_of(path.absolute())
+        return ResolvedCheckpoint(CheckpointRef("local", str(folder)), folder, None), path.absolute()
+    resolved = resolve(name, allow_pickle=options.allow_pickle, trust_remote_code=options.trust_remote_code)
+    if resolved.ref.kind == "hub":
+        return resolved, _downloaded(resolved)
+    names = [export.name for export in exports_of(resolved.folder) if export.format == "ONNX"]
+    return resolved, resolved.folder / _chosen(names, str(resolved.ref))
+
+
+def _folder_of(file: Path) -> Path:
+    """The checkpoint's folder: the nearest one that says how texts are read, or the file's own."""
+    places = [place for place in file.parents if (place / "modules.json").is_file()][:1]
+    places += [place for place in file.parents if (place / "config.json").is_file()][:1]
+    return next((place for place in places if len(file.relative_to(place).parts) <= 3), file.parent)
+
+
+def _downloaded(resolved: ResolvedCheckpoint) -> Path:
+    """The file on the hub, and what it has its weights in: neither is fetched with a checkpoint."""
+    repository = Repository("model", resolved.ref.name, resolved.revision, "download it, and name its folder.")
+    names = repository.info().files
+    chosen = _chosen([name for name in names if format_of(name) == "ONNX"], str(resolved.ref))
+    beside = [name for name in names if name.startswith((f"{chosen}_data", f"{chosen}.data"))]
+    for name in beside:
+        repository.file(name)
+    return repository.file(chosen)
+
+
+def _chosen(names: Sequence[str], of: str) -> str:
+    usual = [name for name in FIRST if name in names]
+    if usual or len(names) == 1:
+        return [*usual, *names][0]
+    if not names:
+        raise UsageError(
+            f"{of} has no ONNX file.",
+            next_step="Export one (torch.onnx.export), or name it: --with FOLDER/model.onnx --with-backend onnx",
+        )
+    shown = ", ".join(sorted(names, key=lambda name: PurePosixPath(name).name)[:NAMED_AT_MOST])
+    raise UsageError(
+        f"{of} has {len(names)} ONNX files, and none is model.onnx: {shown}.",
+        next_step=f"Name one: --with {of}/{names[0]} --with-backend onnx",
+    )
+
+
+Backend = Literal["torch", "onnx", "openvino"]
+Rows = Callable[[Sequence[str]], np.ndarray]
+
+
+class BackendFunction(EmbeddingFunction):
+    """What a backend gives.
+
+    Args:
+        rows: (n, D) vectors of texts; NaN where there is none.
+        failures: why a text that was asked for has none, by text; as far as it is known.
+    """
+
+    kind = "backend"
+    may_depend_on_asking = False
+
+    def __init__(self, name: str, backend: Backend, rows: Rows, failures: Mapping[str, str]) -> None:
+        self.name, self.interface, self._rows, self._failures = name, backend, rows, failures
+
+    def encode(
+        self, texts: Sequence[str], role: TextKind = "text", *, most: int | None = None, at_once: int = 1
+    ) -> Answers:
+        rows = self._rows(list(texts))
+        self.dimension = self.dimension or rows.shape[1] or None
+        return Answers(
+            rows, {place: self._failures[text] for place, text in enumerate(texts) if text in self._failures}
+        )
+
+
+def backend_function(name: str, backend: Backend, options: LoadOptions) -> EmbeddingFunction:
+    """A checkpoint, or an ONNX file, in another backend; read as it declares.
+
+    Raises:
+        UsageError: if the backend is not installed, or it is unclear which file is meant.
+        CheckpointError: if it cannot run the checkpoint.
+    """
+    if backend == "onnx":
+        encoder = onnx_encoder(name, options)
+        return BackendFunction(name, backend, encoder.rows, encoder.failures)
+    return BackendFunction(name, backend, _rows_of_openvino(name, options), {})
+
+
+def _rows_of_openvino(name: str, options: LoadOptions) -> Rows:
+    from importlib.util import find_spec
+
+    from embaudit.checkpoint import resolve
+
+    resolved = resolve(name, allow_pickle=options.allow_pickle, trust_remote_code=options.trust_remote_code)
+    # sentence-transformers says so by a plain Exception, as it says everything else.
+    if find_spec("optimum") is None:
+        raise UsageError(
+            "The backend openvino is not installed.",
+            next_step='pip install "sentence-transformers[openvino]", or leave --with-backend out.',
+        )
+    from sentence_transformers import SentenceTransformer
+
+    try:
+        model: Any = SentenceTransformer(
+            str(resolved.folder), backend="openvino", device="cpu", trust_remote_code=options.trust_remote_code
+        )
+    except Exception as error:  # exporters and run times raise anything
+        raise CheckpointError(
+            f"{resolved.ref} does not run in openvino: {one_line(error)}",
+            next_step="Export it again, or run it without that backend.",
+        ) from error
+    return lambda texts: np.asarray(model.encode(list(texts), show_progress_bar=False), dtype=np.float64)

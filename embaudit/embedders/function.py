@@ -1,13 +1,24 @@
-"""The noun: an embedding function gives vectors of texts, and knows what is known about it."""
+"""The noun: an embedding function gives vectors of texts, and knows what is known about it.
+
+A function whose plain texts are asked for as documents.
+
+LangChain's, LlamaIndex's and Chroma's objects know documents and queries, and nothing else: each document gets what
+the object puts before documents. Beside one of these, the plain texts of another function are no measure.
+
+An embedding function whose vectors an index stores: its first dimensions, whole numbers or bits.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
+
+from embaudit.corpora.downstream.task import unit_rows
+from embaudit.words.errors import UsageError
 
 if TYPE_CHECKING:
     from embaudit.checkpoint import Checkpoint, TextKind
@@ -179,3 +190,87 @@ def roles_to_compare(first: EmbeddingFunction, second: EmbeddingFunction) -> tup
     if not (first.takes_roles and second.takes_roles):
         return ()
     return tuple(role for role in AS_SUCH if {first.alike(role), second.alike(role)} != {"text"})
+
+
+class AsDocuments(WrappedFunction):
+    """Another function, which gives a text that is neither query nor document a document's vector."""
+
+    def __init__(self, function: EmbeddingFunction) -> None:
+        super().__init__(function)
+        self.takes_plain_texts = False
+        if function.checkpoint is not None:
+            self.checkpoint = function.checkpoint.reading("document")
+
+    @property
+    def asked_as(self) -> str:
+        return f"{self.function.asked_as} as documents"
+
+    @property
+    def live(self) -> EmbeddingFunction:
+        return AsDocuments(self.function.live)
+
+    def encode(
+        self, texts: Sequence[str], role: TextKind = "text", *, most: int | None = None, at_once: int = 1
+    ) -> Answers:
+        return self.function.encode(texts, "document" if role == "text" else role, most=most, at_once=at_once)
+
+    def alike(self, role: TextKind) -> TextKind:
+        is_document = self.function.alike(role) == self.function.alike("document")
+        return "text" if role != "query" or is_document else "query"
+
+
+def taken_alike(first: EmbeddingFunction, second: EmbeddingFunction) -> tuple[EmbeddingFunction, EmbeddingFunction]:
+    """The two as they can be compared: if one has no way for plain texts, documents are what both are asked for."""
+    both = first, second
+    if not all(one.takes_roles for one in both) or all(one.takes_plain_texts for one in both):
+        return both
+    one, two = (
+        AsDocuments(each) if each.takes_plain_texts and each.alike("document") != "text" else each for each in both
+    )
+    return one, two
+
+
+Stored = Literal["as given", "int8", "binary"]
+# What an index multiplies unit vectors by before it rounds them.
+INT8_SCALE = 127
+STORED: dict[Stored, Callable[[np.ndarray], np.ndarray]] = {
+    "as given": lambda rows: rows,
+    "int8": lambda rows: np.round(unit_rows(rows) * INT8_SCALE),
+    "binary": lambda rows: np.where(rows > 0, 1.0, -1.0),
+}
+
+
+class AsStored(EmbeddingFunction):
+    """Another function's vectors as they are stored.
+
+    Args:
+        stored: how their numbers are.
+        dimensions: how many of the first ones are kept; None for all.
+    """
+
+    def __init__(self, function: EmbeddingFunction, stored: Stored, dimensions: int | None = None) -> None:
+        self.function, self.stored, self.kept = function, stored, dimensions
+        self.knows_what(function)
+        self.interface = f"{function.interface or function.kind}, stored {stored}"
+        # Its content is another one, and so is its inside.
+        self.dimension, self.identity, self.checkpoint = dimensions, "", None
+
+    def encode(
+        self, texts: Sequence[str], role: TextKind = "text", *, most: int | None = None, at_once: int = 1
+    ) -> Answers:
+        answers = self.function.encode(texts, role, most=most, at_once=at_once)
+        self.requests = self.function.requests
+        rows = answers.vectors
+        if self.kept is not None and self.kept > rows.shape[1]:
+            raise UsageError(
+                f"There are {rows.shape[1]} dimensions to keep, not {self.kept}.", next_step="Keep as many, or fewer."
+            )
+        rows = rows[:, : self.kept]
+        self.dimension = rows.shape[1]
+        return Answers(np.where(np.isfinite(rows), STORED[self.stored](rows), np.nan), answers.failures)
+
+    def alike(self, role: TextKind) -> TextKind:
+        return self.function.alike(role)
+
+    def close(self) -> None:
+        self.function.close()

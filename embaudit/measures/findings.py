@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from embaudit.declared.finding import Finding, Rows
-from embaudit.declared.rule import Rule
+from embaudit.declared.rule import Finding, Rows, Rule
 from embaudit.measures import MEASURES, MeasureSettings
 
 REAL_CORPORA = Rule(

@@ -1,14 +1,20 @@
 """The one list of measures, in the order in which an audit runs and shows them, and those that other packages bring.
 
 Those come by entry points of the group ``embaudit.measures`` (docs/measures.md).
+
+Profiles (``quick``, ``probes``, ``standard``, ``paper``): what an audit computes, as a typed, versioned object.
+
+Where things are (warehouse, staging) is in ``embaudit.system.settings``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from typing import Annotated
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Self, TypeVar, cast
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from embaudit.measures import (
     attractors,
@@ -31,8 +37,10 @@ from embaudit.measures import (
     surface,
     tempscale,
 )
-from embaudit.measures.measure import Measure, MeasureSettings
+from embaudit.measures.measure import Asked, Measure, MeasureSettings
 from embaudit.system.installed import installed, unusable
+from embaudit.system.small_files import complaint, read_toml
+from embaudit.words.errors import UsageError, did_you_mean
 
 GROUP = "embaudit.measures"
 
@@ -90,3 +98,96 @@ def _known(name: str) -> str:
 
 
 MeasureName = Annotated[str, AfterValidator(_known)]
+
+
+S = TypeVar("S", bound=MeasureSettings)
+
+
+class _Profile(BaseModel):
+    """Everything that decides what an audit computes, apart from checkpoint, corpora, device and seed."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    version: int
+    description: str
+    measures: tuple[MeasureName, ...] = Field(
+        default=DEFAULT_MEASURES, min_length=1, description="measures of an audit that names none"
+    )
+
+    def of(self, kind: type[S]) -> S:
+        """One measure's settings, by their class."""
+        (settings,) = (getattr(self, name) for name, measure in MEASURES.items() if measure.settings is kind)
+        return cast(S, settings)
+
+    def settings_of(self, measure: str) -> dict[str, object]:
+        """One measure's settings in JSON form, for the audit log."""
+        settings: MeasureSettings = getattr(self, measure)
+        return settings.model_dump(mode="json")
+
+    def asked_of(self, measures: Collection[str]) -> dict[str, object]:
+        """The settings of these measures, in JSON form and without the description and which measures an audit runs.
+
+        Settings of other measures are left out, so that a measure added to embaudit later does not change the question
+        of an old audit.
+        """
+        return self.model_dump(
+            mode="json", exclude={"description", "measures", *(name for name in MEASURES if name not in measures)}
+        )
+
+    def requested(self, request: Asked) -> Self:
+        """The profile with one request's changes.
+
+        Raises:
+            UsageError: if a change is invalid.
+        """
+        changed = {name: _changed(name, getattr(self, name), request) for name in MEASURES}
+        return self.model_copy(update=changed)
+
+
+def _changed(measure: str, settings: MeasureSettings, request: Asked) -> MeasureSettings:
+    changes = request.measure_settings.get(measure, {})
+    try:
+        changed = type(settings).model_validate({**settings.model_dump(), **changes}) if changes else settings
+    except ValidationError as error:
+        first = complaint(dict(error.errors()[0]), type(settings))
+        raise UsageError(
+            f"The settings of {measure} are invalid: {first}.", next_step="docs/settings.md lists them all."
+        ) from error
+    return changed.requested(request)
+
+
+if TYPE_CHECKING:
+    Profile = _Profile
+else:
+    # The file has a table for each measure.
+    Profile = create_model(
+        "Profile",
+        __base__=_Profile,
+        __doc__=_Profile.__doc__,
+        **{name: (measure.settings, measure.settings()) for name, measure in MEASURES.items()},
+    )
+
+
+def profile_names() -> list[str]:
+    """The built-in profiles, cheapest first."""
+    return ["quick", "probes", "standard", "paper"]
+
+
+def load_profile(name: str) -> Profile:
+    """Read a profile by name or from a TOML file.
+
+    Raises:
+        UsageError: if there is no such profile, or the file is invalid.
+    """
+    packaged = files("embaudit.measures").joinpath("profiles")
+    if name in profile_names():
+        return read_toml(packaged.joinpath(f"{name}.toml"), Profile, what="profile")
+    path = Path(name)
+    if path.suffix == ".toml" and path.is_file():
+        example = f"Compare it with {packaged.joinpath('quick.toml')}."
+        return read_toml(path, Profile, what="profile", next_step=example)
+    raise UsageError(
+        f"Unknown profile {name!r}.",
+        next_step=did_you_mean(name, profile_names()) + f"Choose {', '.join(profile_names())} or a .toml file.",
+    )

@@ -13,7 +13,7 @@ from embaudit.steps.step import Step
 from embaudit.words.errors import NotMeasurable
 
 if TYPE_CHECKING:
-    from embaudit.measures.profile import Profile
+    from embaudit.measures.listed import Profile
 
 P = ParamSpec("P")
 S = TypeVar("S", bound=MeasureSettings)

@@ -19,8 +19,7 @@ from embaudit.corpora.downstream.material import (
     pick_judged,
     pick_labelled,
 )
-from embaudit.corpora.downstream.retrieval import METRICS, Retrieval
-from embaudit.corpora.downstream.similarity import Similarity
+from embaudit.corpora.downstream.retrieval import METRICS, Retrieval, Similarity
 from embaudit.corpora.downstream.task import Scored
 from embaudit.corpora.golden import GOLDEN, GOLDEN_QUERIES
 from embaudit.corpora.judged import DOCUMENTS, QUERIES, label_of, own_of, relevant_of

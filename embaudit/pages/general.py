@@ -8,7 +8,7 @@ from typing import Any
 
 from embaudit.checkpoint.tokenizer import NO_LIMIT
 from embaudit.declared.document import Column, Part, Section, Table, count
-from embaudit.declared.finding import LEVELS, Finding
+from embaudit.declared.rule import LEVELS, Finding
 from embaudit.measures import MEASURES
 from embaudit.questions.check.verdict import FIRST, LEVEL_OF
 from embaudit.warehouse.gate import GateVerdict

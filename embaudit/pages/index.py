@@ -11,7 +11,7 @@ from typing import Any
 
 from embaudit.declared.chart import PALETTE, Axis, Chart, Layer, Mark, Panel, interval
 from embaudit.declared.document import Column, Link, Page, Part, Section, Table, Value, count
-from embaudit.declared.finding import LEVELS, Finding, Level
+from embaudit.declared.rule import LEVELS, Finding, Level
 from embaudit.measures import MEASURES
 from embaudit.questions.check.verdict import LEVEL_OF as LEVEL_OF_VERDICT
 from embaudit.system.address import Warehouse

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 from embaudit.declared.chart import Chart
 from embaudit.declared.document import Page, Part, Table
-from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Finding
 from embaudit.words.masking import MASK, masked_output
-from embaudit.words.shown import visible
+from embaudit.words.sentences import visible
 
 # Every character with a meaning in Markdown or HTML, to be escaped with a backslash. The at sign, colon and dot are
 # included because addresses are linked automatically.

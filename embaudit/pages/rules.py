@@ -19,23 +19,21 @@ MARKED = re.compile(r"(<!-- rules of (\w+) -->\n).*?(?=<!-- end -->)", re.DOTALL
 MODULES: dict[str, tuple[str, ...]] = {
     "integrity": (
         *("embaudit.questions.check", ".check", ".verdict"),
-        *("embaudit.measures.integrity", ".certificate_findings", ".blocks", ".layer_order", ".vectors", ".heads"),
-        *(".positions", ".rows", ".values", ".tokens", ".letter_case", ".vocabulary_fit", ".files"),
-        *(".two_weight_files", ".numerics", ".not_computed", ".function", ".work"),
+        *("embaudit.measures.integrity", ".not_computed", ".blocks", ".layer_order", ".integrity", ".rows"),
+        *(".values", ".tokens", ".letter_case", ".vocabulary_fit", ".files", ".numerics", ".function", ".work"),
     ),
     "quality": (
-        *("embaudit.measures.quality", ".words", ".layers", ".collapse", ".counterfactual", ".lengths", ".limit"),
-        *(".scale", ".fewer", ".golden", ".work", ".quality"),
+        *("embaudit.measures.quality", ".words", ".counterfactual", ".lengths", ".scale", ".scores", ".golden"),
+        *(".work", ".quality"),
     ),
     "exports": ("embaudit.questions.exports", ".findings", ".files"),
     "served": (
-        *("embaudit.questions.blackbox", ".numbers", ".limit", "embaudit.questions.parity", ".requested"),
+        *("embaudit.questions.blackbox", ".limit", "embaudit.questions.parity", ".requested"),
         *("embaudit.questions.check", ".served"),
     ),
-    "search": ("embaudit.questions.search", ".findings", ".tenants"),
+    "search": ("embaudit.questions.search", ".findings", ".measured"),
     "parity": (
-        *("embaudit.questions.parity", ".findings", ".without_vector", ".ranges", ".roles", ".named_prompts"),
-        *(".requested", ".parity"),
+        *("embaudit.questions.parity", ".findings", ".without_vector", ".ranges", ".roles", ".requested", ".parity"),
     ),
     "vectors": (
         "embaudit.questions.vectors",
@@ -54,7 +52,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "worse": ("embaudit.questions.worse",),
     "switch": ("embaudit.questions.switch", ".findings", ".switch", "embaudit.measures.quality.golden"),
     "change": (
-        *("embaudit.questions.change", ".weight_findings", ".rows", ".tokens", ".declared", ".vectors", ".gains"),
+        *("embaudit.questions.change", ".weight_findings", ".weights", ".tokens", ".declared", ".vectors", ".gains"),
         ".change",
     ),
 }

@@ -22,11 +22,10 @@ from embaudit.questions.answer import AnswerFigure
 from embaudit.questions.check.verdict import FIRST
 from embaudit.statistics.intervals import difference_half_width
 from embaudit.system.address import Warehouse, warehouse_at
-from embaudit.warehouse.compared import figures_of
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.migrate import require_newest
 from embaudit.warehouse.named import find_state
-from embaudit.warehouse.regression import Figure, compare
+from embaudit.warehouse.regression import Figure, compare, figures_of
 from embaudit.warehouse.tables import MEASURE_OF, SUMMARIES
 from embaudit.words.errors import UsageError
 

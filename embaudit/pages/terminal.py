@@ -11,8 +11,8 @@ from rich.text import Text
 
 from embaudit.declared.chart import Chart
 from embaudit.declared.document import Column, Page, Part, Section, Table, Value
-from embaudit.declared.finding import Finding
-from embaudit.words.shown import visible
+from embaudit.declared.rule import Finding
+from embaudit.words.sentences import visible
 
 # Used if the output is not a terminal and has no width.
 WIDTH = 140

@@ -7,8 +7,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from embaudit.declared.document import Page
-from embaudit.pages.audit import state_page
-from embaudit.pages.facts import read_audit
+from embaudit.pages.audit import read_audit, state_page
 from embaudit.pages.html import render
 from embaudit.pages.index import NAME, index_page, read_index
 from embaudit.system.address import Warehouse, warehouse_at

@@ -8,7 +8,7 @@ from math import nan
 from typing import Literal, get_args
 
 from embaudit.declared.figure import Direction
-from embaudit.declared.finding import Level
+from embaudit.declared.rule import Level
 from embaudit.declared.table import BigInt, Json, Row, Series, column, rule
 from embaudit.words.estimate import Estimate
 

@@ -21,8 +21,7 @@ from embaudit.questions.question import Question
 from embaudit.questions.report import Report
 from embaudit.stores.kinds import OWN
 from embaudit.stores.place import StorePlace
-from embaudit.system.installed import code_digest
-from embaudit.system.keys import content_key
+from embaudit.system.installed import code_digest, content_key
 from embaudit.words.errors import EmbauditError
 from embaudit.words.masking import MASK, SECRET_NAME, keep_credentials, masked, shown_place
 

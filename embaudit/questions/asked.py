@@ -13,8 +13,7 @@ from embaudit.questions.search.question import SearchQuestion
 from embaudit.questions.switch.question import SwitchQuestion
 from embaudit.questions.vectors.question import VectorsQuestion
 from embaudit.questions.why.question import WhyQuestion
-from embaudit.words.errors import UsageError
-from embaudit.words.suggest import did_you_mean
+from embaudit.words.errors import UsageError, did_you_mean
 
 QUESTIONS: dict[str, type[Question]] = {
     question.asks: question

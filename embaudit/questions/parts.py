@@ -136,8 +136,8 @@ def names_store(given: Any) -> bool:
         return False
     if is_known_store(given):
         return True
+    from embaudit.stores.kinds import only_file_of
     from embaudit.stores.place import StorePlace
-    from embaudit.stores.unread import only_file_of
 
     place = StorePlace(str(given))
     is_checkpoint = place.holds("config.json") or place.holds("modules.json")

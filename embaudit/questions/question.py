@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from embaudit.declared.option import written_as
-from embaudit.system.toml import complaint
+from embaudit.system.small_files import complaint
 from embaudit.words.errors import UsageError
 
 if TYPE_CHECKING:

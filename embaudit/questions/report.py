@@ -8,8 +8,7 @@ from datetime import datetime
 from typing import Any, ClassVar
 
 from embaudit.declared.document import Page
-from embaudit.declared.finding import Finding, Level, worst_first
-from embaudit.declared.rule import Rule
+from embaudit.declared.rule import Finding, Level, Rule, worst_first
 from embaudit.questions.answer import AnswerFigure
 from embaudit.words.errors import EXIT_DONE, EXIT_TRIPPED, EXIT_USAGE
 

@@ -13,8 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from embaudit.declared.document import Page
-from embaudit.declared.finding import Finding, Level
-from embaudit.declared.rule import Rule
+from embaudit.declared.rule import Finding, Level, Rule
 from embaudit.questions.answer import AnswerFigure
 from embaudit.questions.report import Report
 from embaudit.words.estimate import Estimate

@@ -1,4 +1,7 @@
-"""Ingested corpora as staged files: their rows by content, which of them an audit read, and what a measure draws."""
+"""Ingested corpora as staged files: their rows by content, which of them an audit read, and what a measure draws.
+
+A checkpoint's own row, as a step.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,16 @@ from typing import Any
 
 import numpy as np
 
+from embaudit.checkpoint.card import describe_row
 from embaudit.corpora import Corpus, load_corpus
 from embaudit.corpora.draw import Draw, pair_text
 from embaudit.corpora.golden import GOLDEN, load_golden_folder
 from embaudit.corpora.judged import DOCUMENTS, load_judged
-from embaudit.steps.results import Staged, StagedCorpus, stage_rows
+from embaudit.steps.results import CheckpointSpec, Staged, StagedCorpus, checkpoint_of, stage_rows
 from embaudit.steps.staging.stage import is_staged, read_batches, read_rows, read_table, staged_path
-from embaudit.steps.tables import CorpusRow, TextPairRow, TextRow
-from embaudit.system.keys import content_key
+from embaudit.steps.step import Outputs, step
+from embaudit.steps.tables import CheckpointRow, CorpusRow, TextPairRow, TextRow
+from embaudit.system.installed import content_key
 from embaudit.words.errors import StorageError
 
 
@@ -141,3 +146,14 @@ def drawn_pairs(corpus_path: str, draw: Draw) -> DrawnPairs:
     pairs = list(zip(rows.column("first").to_pylist(), rows.column("second").to_pylist(), strict=True))
     places = draw.places([pair_text(*pair) for pair in pairs])
     return DrawnPairs(places, [pairs[place] for place in places])
+
+
+@step("checkpoint", version=3, tables=(CheckpointRow,), name="describe checkpoint")
+def describe_checkpoint(out: Outputs, spec: CheckpointSpec, source: str, reference: str) -> None:
+    """The checkpoint's own row.
+
+    Args:
+        source: what the user calls it.
+        reference: the same, pinned; only for the key: another commit with the same content is staged separately.
+    """
+    out.rows(CheckpointRow, [{**describe_row(checkpoint_of(spec)), "source": source}])

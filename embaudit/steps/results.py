@@ -16,7 +16,7 @@ from embaudit.checkpoint.loading import Loading
 from embaudit.declared.table import Row
 from embaudit.steps.staging.stage import staged_path, write_rows
 from embaudit.steps.workers import settle
-from embaudit.system.keys import content_key
+from embaudit.system.installed import content_key
 from embaudit.words.errors import CheckpointError, NotMeasurable, is_out_of_memory
 
 if TYPE_CHECKING:

@@ -43,7 +43,7 @@ from embaudit.steps.results import (
     versions_of,
 )
 from embaudit.steps.staging.stage import is_staged, read_record, staged_path, write_columns, write_rows
-from embaudit.system.keys import content_key
+from embaudit.system.installed import content_key
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -17,17 +17,16 @@ from typing import Any
 from embaudit.stores.columns import TEXTS
 from embaudit.stores.copies import copied, read_only
 from embaudit.stores.faiss import is_faiss
-from embaudit.stores.hnswlib import is_hnswlib
+from embaudit.stores.index_files import is_hnswlib
 from embaudit.stores.json import is_json
 from embaudit.stores.langchain_faiss import CLASSES
-from embaudit.stores.named_rows import with_fields
 from embaudit.stores.nested import flat, listed
-from embaudit.stores.parts import part_meant
-from embaudit.stores.pickles import SUFFIXES, InertObject, OnlyThese, stand_ins
-from embaudit.stores.place import ReadOptions, StorePlace
+from embaudit.stores.place import ReadOptions, StorePlace, part_meant
 from embaudit.stores.sql import quoted
 from embaudit.stores.sqlite import MAGIC
-from embaudit.stores.table import StoreKind, StoreTable
+from embaudit.stores.store import StoreKind, StoreTable
+from embaudit.stores.tensors import PICKLES_SUFFIXES, InertObject, OnlyThese, stand_ins
+from embaudit.stores.texts import with_fields
 from embaudit.stores.written import of_json
 from embaudit.words.errors import EmbauditError, UsageError
 from embaudit.words.sentences import first_of
@@ -98,7 +97,7 @@ def with_texts_beside(table: StoreTable, index: Path, but: Sequence[Path] = ()) 
         try:
             held = list(_records_in(path, rows))
         except (EmbauditError, OSError):
-            closed += [path.name] if path.suffix in SUFFIXES else []
+            closed += [path.name] if path.suffix in PICKLES_SUFFIXES else []
             continue
         own = next((one for one in held if len(one) == rows), None)
         if own is not None and _has_text(own):
@@ -146,7 +145,7 @@ def _has_text(records: Sequence[Mapping[str, Any]], names: Sequence[str] = ()) -
 def _records_in(path: Path, rows: int) -> Iterator[list[Mapping[str, Any]]]:
     """What a file may hold of rows, each reading of it."""
     place = StorePlace(str(path))
-    if place.suffix in SUFFIXES:
+    if place.suffix in PICKLES_SUFFIXES:
         yield from records_of(unpickled(path))
     elif is_json(place) and not place.is_compressed and (content := _whole(path)) is not None:
         yield from records_of(content)

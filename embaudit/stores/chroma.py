@@ -2,6 +2,8 @@
 
 Its client writes to what it opens, so a copy of a folder is read: of the database, and of the index of the collection
 that is meant.
+
+A folder of Chroma 0.3 and before: two Parquet files, read as they are, since no later version opens them.
 """
 
 from __future__ import annotations
@@ -13,19 +15,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from embaudit.stores.arrow import ParquetPart, table_of_parts
 from embaudit.stores.chroma_search import search_of_server, search_on_copy
 from embaudit.stores.copies import changed, copy_of, database_copy
-from embaudit.stores.extras import needed
-from embaudit.stores.nested import batched, column_of
-from embaudit.stores.parts import part_meant
-from embaudit.stores.place import ReadOptions, StorePlace
+from embaudit.stores.nested import batched, column_of, listed
+from embaudit.stores.place import ReadOptions, StorePlace, part_meant
 from embaudit.stores.servers import address_of, answers, basic_authorization, counted, patiently, quiet, without_user
-from embaudit.stores.store import Metric
-from embaudit.stores.table import LOOKED_AT, StoreColumn, StoreKind, StoreTable, Values
+from embaudit.stores.store import FETCH, LOOKED_AT, Metric, StoreColumn, StoreKind, StoreTable, Values, needed, reported
 from embaudit.words.errors import CorpusError, EmbauditError, one_line
 from embaudit.words.masking import keep_secret
 
@@ -108,7 +109,7 @@ def open_server(place: StorePlace, asked: ReadOptions) -> StoreTable:
         headers=headers,
         settings=_settings(chromadb),
         tenant=os.environ.get("CHROMA_TENANT", DEFAULT[0]),
-        database=os.environ.get("CHROMA_DATABASE", DEFAULT[1]),
+        database=os.environ.get("DATABASE", DEFAULT[1]),
     )
     names: list[str] = []
     while some := ask(client.list_collections, limit=FEW, offset=len(names)):
@@ -242,6 +243,45 @@ def _explained(place: StorePlace, version: str) -> Iterator[None]:
         ) from error
 
 
+OLD_COLLECTIONS, ROWS = "chroma-collections.parquet", "chroma-embeddings.parquet"
+COLLECTION = "collection_uuid"
+UUID, NAME = "uuid", "name"
+
+
+def is_old_chroma(place: StorePlace) -> bool:
+    return place.holds(OLD_COLLECTIONS, ROWS) and not place.holds(DATABASE)
+
+
+def open_old_chroma(place: StorePlace, asked: ReadOptions) -> StoreTable:
+    """A collection: its rows are those with its number, in one file with all others'."""
+    uuid_of = _collections(place.path / OLD_COLLECTIONS)
+    name = part_meant(list(uuid_of), asked.part, place.shown)
+    file = place.path / ROWS
+    whole = table_of_parts(f"{place.shown}, collection {name}", [ParquetPart(str(file), lambda: file)])
+    if lacking := [one for one in (COLLECTION, VECTOR) if one not in whole.columns]:
+        raise CorpusError(f"{file} has no column {lacking[0]!r}: it is none of Chroma's.", next_step=FETCH)
+    columns = {one: column for one, column in whole.columns.items() if one not in (COLLECTION, UUID)}
+
+    def read(names: Sequence[str]) -> Iterator[Mapping[str, Values]]:
+        for batch in whole.read([*names, COLLECTION]):
+            kept = [row for row, uuid in enumerate(listed(batch[COLLECTION])) if uuid == uuid_of[name]]
+            if kept:
+                yield {one: batch[one].take(kept) for one in names}
+
+    rows = sum(len(batch[VECTOR]) for batch in read([VECTOR]))
+    has_texts = TEXT in columns and bool(columns[TEXT].some)
+    table = replace(whole, columns=columns if rows else {}, read=read, rows=rows, draw=None, vector="", text="", id="")
+    return replace(table, vector=VECTOR, text=TEXT if has_texts else "", id=ID) if rows else table
+
+
+def _collections(file: Path) -> dict[str, str]:
+    import pyarrow.parquet as pq
+
+    with reported(str(file)):
+        rows = pq.read_table(file, columns=[UUID, NAME]).to_pylist()
+    return {str(row[NAME]): row[UUID] for row in rows}
+
+
 KINDS = (
     StoreKind(
         name="Chroma",
@@ -261,5 +301,12 @@ KINDS = (
         looks="chroma:http://HOST:PORT",
         tried="its own server (chromadb 1.5)",
         extra="chroma",
+    ),
+    StoreKind(
+        name="Chroma 0.3",
+        recognises=is_old_chroma,
+        open=open_old_chroma,
+        looks="a folder of Chroma 0.3 or before (chroma-embeddings.parquet)",
+        tried="folders as it wrote them (by hand)",
     ),
 )

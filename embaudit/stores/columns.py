@@ -16,10 +16,9 @@ import numpy as np
 from embaudit.corpora.fields import ID_FIELDS
 from embaudit.stores.decode import decoder_of
 from embaudit.stores.place import ReadOptions, SeveralFit, SeveralTexts, SeveralVectors
-from embaudit.stores.table import StoreColumn, StoreTable, Values
-from embaudit.stores.text_numbers import text_form
-from embaudit.words.errors import EmbauditError, EmptyStore, UsageError
-from embaudit.words.suggest import did_you_mean
+from embaudit.stores.store import StoreColumn, StoreTable, Values
+from embaudit.stores.written import text_form
+from embaudit.words.errors import EmbauditError, EmptyStore, UsageError, did_you_mean
 
 # In the vocabulary of vector databases and of what people export by hand, in lower case.
 TEXTS = (

@@ -1,4 +1,7 @@
-"""CSV and TSV, whose vectors are lists as text, or a column for each number."""
+"""CSV and TSV, whose vectors are lists as text, or a column for each number.
+
+Vectors of words, a line each, as word2vec, fastText (.vec) and GloVe write them.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,11 @@ from collections.abc import Iterator
 from embaudit.corpora.openers import local_file, reading
 from embaudit.stores.nested import Record, table_of_records
 from embaudit.stores.place import ReadOptions, StorePlace
-from embaudit.stores.table import StoreKind, StoreTable
-from embaudit.stores.text_numbers import text_form
+from embaudit.stores.store import StoreKind, StoreTable
+from embaudit.stores.written import text_form
 from embaudit.words.errors import CorpusError
 
-SUFFIXES = (".csv", ".tsv")
+CSV_SUFFIXES = (".csv", ".tsv")
 SEPARATORS, TAB = ",;|", "\t"
 INSIDE = re.compile(r'"[^"]*"|\[[^\]]*\]|\{[^}]*\}')
 FRACTION = re.compile(r"[-+]?\d*\.\d+(?:[eE][-+]?\d+)?|[-+]?\d+[eE][-+]?\d+")
@@ -61,13 +64,76 @@ def _is_value(cell: str) -> bool:
     return bool(FRACTION.fullmatch(cell.strip())) or (bool(cell.strip()) and bool(text_form([cell])))
 
 
+WORD_VECTORS_SUFFIXES = (".vec", ".txt", ".w2v", ".word2vec", ".glove")
+FEWEST, START_BYTES = 8, 1 << 16
+
+
+def _shape(place: StorePlace) -> tuple[int, bool] | None:
+    """The dimension, and whether a first line gives it; None if the lines are none of words and numbers."""
+    if place.suffix not in WORD_VECTORS_SUFFIXES:
+        return None
+    with reading(local_file(place.path)) as stream:
+        lines = [
+            line.decode("utf-8", errors="replace").split() for line in stream.read(START_BYTES).split(b"\n", 3)[:2]
+        ]
+    if len(lines) < 2:
+        return None
+    first, second = lines
+    if len(first) == 2 and all(one.isdecimal() for one in first):
+        return (int(first[1]), True) if len(second) > FEWEST and _numbers(second, int(first[1])) else None
+    dimension = len(second) - 1
+    is_one = dimension >= FEWEST and len(first) == len(second) and not _is_number(first[0])
+    return (dimension, False) if is_one and _numbers(first, dimension) and _numbers(second, dimension) else None
+
+
+def _numbers(parts: list[str], dimension: int) -> list[float] | None:
+    try:
+        return [float(one) for one in parts[-dimension:]] if len(parts) > dimension else None
+    except ValueError:
+        return None
+
+
+def _is_number(text: str) -> bool:
+    return bool(text) and text.replace(".", "", 1).lstrip("+-").isdecimal()
+
+
+def open_words(place: StorePlace, asked: ReadOptions) -> StoreTable:
+    """A row for each word; a word may have spaces in it."""
+    dimension, has_header = _shape(place) or (0, False)
+
+    def records() -> Iterator[Record]:
+        with reading(local_file(place.path)) as stream:
+            for number, line in enumerate(stream, 1):
+                parts = line.decode("utf-8", errors="replace").rstrip().split(" ")
+                if (has_header and number == 1) or parts == [""]:
+                    continue
+                vector = _numbers(parts, dimension)
+                if vector is None:
+                    raise CorpusError(
+                        f"Line {number:,} of {place.shown} cannot be read: it is no word with {dimension:,} numbers.",
+                        kept="Nothing was measured.",
+                        next_step="Export the file again.",
+                    )
+                yield {"text": " ".join(parts[:-dimension]), "vector": vector}
+
+    return table_of_records(place.shown, records, vector="vector", text="text")
+
+
 KINDS = (
     StoreKind(
         name="CSV",
-        recognises=lambda place: place.suffix in SUFFIXES,
+        recognises=lambda place: place.suffix in CSV_SUFFIXES,
         open=open_csv,
         looks=".csv, .tsv (also .gz)",
         takes_gzip=True,
         tried="pandas' files",
+    ),
+    StoreKind(
+        name="word vectors",
+        recognises=lambda place: _shape(place) is not None,
+        open=open_words,
+        looks="word vectors as text (.vec, .txt)",
+        takes_gzip=True,
+        tried="the documented forms of word2vec and GloVe",
     ),
 )

@@ -8,13 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from embaudit.stores.byte_numbers import numbers_of_bytes, read_bytes
 from embaudit.stores.nested import listed
 from embaudit.stores.packed import form_of
 from embaudit.stores.place import ReadOptions
-from embaudit.stores.store import ByDimension
-from embaudit.stores.table import StoreColumn, Values
-from embaudit.stores.text_numbers import BYTES_OF, CUT, LISTS_OF, text_form
+from embaudit.stores.store import ByDimension, StoreColumn, Values
+from embaudit.stores.written import BYTES_OF, CUT, LISTS_OF, numbers_of_bytes, read_bytes, text_form
 from embaudit.words.errors import CorpusError
 
 Decode = Callable[[Values], ByDimension]

@@ -1,23 +1,146 @@
-"""Tables of a DuckDB file: lists or arrays of numbers."""
+"""Tables of a DuckDB file: lists or arrays of numbers.
+
+DuckDB's own search: the first rows by a distance; with its extension vss, by an index.
+"""
 
 from __future__ import annotations
 
+import importlib.util
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from embaudit.stores.arrow_table import table_of_arrow
-from embaudit.stores.duckdb_search import search_of_table
+import numpy as np
+
+from embaudit.stores.arrow import table_of_arrow
 from embaudit.stores.place import ReadOptions, StorePlace
+from embaudit.stores.search import Hits, OpenSearch, SearchedColumns, SearchParameter, Settings, StoreSearch, Where
 from embaudit.stores.sql import SqlTable, is_query, quoted, source_of
-from embaudit.stores.table import BATCH_ROWS, StoreKind, StoreTable
+from embaudit.stores.store import BATCH_ROWS, Metric, StoreKind, StoreTable
 from embaudit.system.processors import threads_of_duckdb
-from embaudit.words.errors import CorpusError, one_line
+from embaudit.words.errors import CorpusError, UsageError, one_line
 
 if TYPE_CHECKING:
     import duckdb
+
+
+EF, DEFAULT_EF, MOST_EF = "hnsw_ef_search", 64, 1 << 20
+EXACT = {"exact": 1}
+NUMBERS = re.compile(r"(FLOAT|DOUBLE)\[(\d*)\]")
+FUNCTIONS: Mapping[Metric, str] = {"l2": "distance", "cosine": "cosine_distance", "dot": "negative_inner_product"}
+# As vss calls them.
+METRICS: Mapping[str, Metric] = {"l2sq": "l2", "cosine": "cosine", "ip": "dot"}
+EXTENSION = "duckdb_extension_vss"
+INDEXES = """
+SELECT schema_name, table_name, index_name, expressions FROM duckdb_indexes() WHERE sql ILIKE '%USING HNSW%'
+"""
+
+
+def search_of_table(
+    connected: Callable[[], duckdb.DuckDBPyConnection],
+    source: str,
+    rows: int,
+    explained: Callable[[], AbstractContextManager[None]],
+) -> OpenSearch:
+    """The search of a table.
+
+    Args:
+        connected: makes a read-only connection.
+        source: as a statement names it.
+        explained: reports errors of the connection.
+    """
+
+    def open_search(columns: SearchedColumns) -> StoreSearch:
+        with explained():
+            connection = connected()
+            types = {row[0]: str(row[1]) for row in connection.execute(f"DESCRIBE {source}").fetchall()}
+            index, metric, note = _index(connection, source, columns.vector)
+        kind = types.get(columns.vector, "")
+        if not NUMBERS.fullmatch(kind):
+            raise UsageError(
+                f"Column {columns.vector} is {kind or 'inside another one'}, of which DuckDB computes no distance.",
+                next_step="Name a column of FLOAT[n], or cast it: ALTER TABLE … ALTER … TYPE FLOAT[n]",
+            )
+        of = "list" if kind.endswith("[]") else "array"
+        distance = f"{of}_{FUNCTIONS[metric]}({quoted(columns.vector)}, ?::{kind})"
+        id_ = _column(columns.id, types)
+        in_force: dict[str, int] = {}
+
+        def set_ef(settings: Settings) -> None:
+            value = settings.get(EF, DEFAULT_EF)
+            if index and in_force.get(EF, DEFAULT_EF) != value:
+                connection.execute(f"RESET {EF}" if value == DEFAULT_EF else f"SET {EF} = {int(value)}")
+                in_force[EF] = value
+
+        def find(query: np.ndarray, k: int, settings: Settings, where: Where) -> Hits:
+            # An index is of the distance alone, not of a sum.
+            score = f"{distance} + 0" if settings.get("exact") else distance
+            kept = " AND ".join(f"{_column(name, types)} = ?" for name, _ in where)
+            asked = f"SELECT {id_}, {score} AS score FROM {source}{kept and f' WHERE {kept}'} ORDER BY score LIMIT {k}"
+            with explained():
+                set_ef(settings)
+                found = connection.execute(asked, [query.tolist(), *(value for _, value in where)]).fetchall()
+            found = [row for row in found if row[1] is not None]
+            return Hits([row[0] for row in found], np.array([row[1] for row in found], dtype=np.float64))
+
+        return StoreSearch(
+            index=f"HNSW {index}" if index else "no index: every row is looked at",
+            find=find,
+            metric=metric,
+            is_exact=not index,
+            dials=(SearchParameter(EF, DEFAULT_EF, max(min(rows, MOST_EF), DEFAULT_EF)),) if index else (),
+            exact=EXACT if index else None,
+            takes_where=True,
+            notes=(note,) if note else (),
+            anew="more links (M) and a higher ef_construction" if index else "",
+        )
+
+    return open_search
+
+
+def _index(connection: duckdb.DuckDBPyConnection, source: str, vector: str) -> tuple[str, Metric, str]:
+    """The index of a column, its metric, and what to know of it; no name if there is none that is used."""
+    for schema, table, name, of in connection.execute(INDEXES).fetchall():
+        if quoted(schema, table) != source or str(of).strip("[]'\"") != vector:
+            continue
+        if not _has_vss(connection):
+            return (
+                "",
+                "l2",
+                f"Its index {name} was not used: DuckDB's extension vss is not installed here "
+                "(pip install 'embaudit[vss]'). Every row was looked at, by Euclidean distance.",
+            )
+        made = "SELECT metric FROM pragma_hnsw_index_info() WHERE (schema_name, table_name, index_name) = (?, ?, ?)"
+        found = connection.execute(made, [schema, table, name]).fetchone()
+        metric = METRICS[found[0]] if found else "l2"
+        return name, metric, "A filter is applied to what its index gives: few rows may be left, or none."
+    return "", "cosine", f"No index is on {vector}: it was asked by cosine (array_cosine_distance), of every row."
+
+
+def _has_vss(connection: duckdb.DuckDBPyConnection) -> bool:
+    """Loads vss, of its package, or where the user installed it; nothing is fetched."""
+    import duckdb
+
+    package = importlib.util.find_spec(EXTENSION)
+    files = list(Path(package.origin).parent.rglob("vss.duckdb_extension")) if package and package.origin else []
+    for name in (*(str(file).replace("'", "''") for file in files), "vss"):
+        try:
+            connection.execute(f"LOAD '{name}'")
+        except duckdb.Error:
+            continue
+        return True
+    return False
+
+
+def _column(name: str, names: Sequence[str] | Mapping[str, str]) -> str:
+    """A column, or a field of a struct by its path; names may hold dots themselves."""
+    top = max((one for one in names if name == one or name.startswith(f"{one}.")), key=len, default=name)
+    inner = name[len(top) + 1 :]
+    return quoted(top, *(inner.split(".") if inner else ()))
+
 
 SUFFIXES = (".duckdb", ".ddb")
 # Its first bytes are a checksum.

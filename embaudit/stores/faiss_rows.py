@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from embaudit.stores.table import BATCH_ROWS
+from embaudit.stores.store import BATCH_ROWS
 from embaudit.words.errors import CorpusError, one_line
 
 # Pages of a map that were touched count as this program's memory until it is closed: so many bytes are read of one.

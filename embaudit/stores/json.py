@@ -1,18 +1,121 @@
-"""JSON: lines of objects, a list of them, columns, or an answer of a server with rows somewhere in it."""
+"""JSON: lines of objects, a list of them, columns, or an answer of a server with rows somewhere in it.
+
+OpenAI's batches: answers with one vector or several, in any order, and the requests that hold their texts.
+
+What is put into Elasticsearch and OpenSearch (``_bulk``): a line that says what to do, and one with the document.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from embaudit.corpora.openers import ByteSource, local_file, reading
-from embaudit.stores.byte_numbers import read_bytes
-from embaudit.stores.nested import Record, table_of_records
-from embaudit.stores.place import ReadOptions, StorePlace
-from embaudit.stores.table import StoreKind, StoreTable
-from embaudit.stores.text_numbers import BASE64, of_base64
-from embaudit.stores.written import of_json
+from embaudit.stores.nested import Record, at, table_of_records
+from embaudit.stores.place import GZIP, ReadOptions, StorePlace
+from embaudit.stores.store import StoreKind, StoreTable
+from embaudit.stores.written import BASE64, of_base64, of_json, read_bytes
 from embaudit.words.errors import CorpusError
+
+OPENAI_BATCH_ID, START_BYTES = "custom_id", 1_024
+
+
+def open_answers(place: StorePlace, asked: ReadOptions) -> StoreTable:
+    """A row for each input of each request; a request that failed is a row without a vector."""
+
+    def rows() -> Iterator[Record]:
+        for line in lines_of(local_file(place.path)):
+            if line:
+                yield from _answers(line)
+
+    return table_of_records(place.shown, rows, vector="vector", id=OPENAI_BATCH_ID)
+
+
+def open_requests(place: StorePlace, asked: ReadOptions) -> StoreTable:
+    """A row for each text of each request, for ``--texts``; ids of tokens are no text."""
+
+    def rows() -> Iterator[Record]:
+        for line in lines_of(local_file(place.path)):
+            sent = at(line, "body.input")
+            own = sent if isinstance(sent, list) and not all(isinstance(one, int) for one in sent) else [sent]
+            for number, one in enumerate(own):
+                yield {OPENAI_BATCH_ID: _named(line, number, len(own)), "text": one if isinstance(one, str) else None}
+
+    return table_of_records(place.shown, rows, id=OPENAI_BATCH_ID)
+
+
+def _answers(line: Record) -> Iterator[Record]:
+    data = at(line, "response.body.data")
+    own = [one for one in data if isinstance(one, Mapping)] if isinstance(data, list) else []
+    if not own:
+        yield {OPENAI_BATCH_ID: line.get(OPENAI_BATCH_ID), "vector": None}
+    for place, one in enumerate(sorted(own, key=lambda one: one.get("index", 0))):
+        yield {OPENAI_BATCH_ID: _named(line, one.get("index", place), len(own)), "vector": one.get("embedding")}
+
+
+def _named(line: Record, number: Any, several: int) -> Any:
+    return line.get(OPENAI_BATCH_ID) if several == 1 else f"{line.get(OPENAI_BATCH_ID)}[{number}]"
+
+
+def _starts_with(place: StorePlace, *names: bytes) -> bool:
+    if place.suffix not in SUFFIXES or not place.head.startswith(b"{"):
+        return False
+    with place.path.open("rb") as file:
+        start = file.read(START_BYTES)
+    return all(b'"%s"' % name in start for name in names)
+
+
+ACTIONS = ("index", "create", "update", "delete")
+TOLD = {"_index", "_id", "_type", "routing", "_routing", "pipeline", "require_alias", "retry_on_conflict", "version"}
+BULK_ID = "_id"
+LONGEST = 4_096
+
+
+def open_bulk(place: StorePlace, asked: ReadOptions) -> StoreTable:
+    """A row for each document; what is deleted has none."""
+
+    def rows() -> Iterator[Record]:
+        action: Record | None = None
+        for number, line in enumerate(lines_of(local_file(place.path)), 1):
+            if not line:
+                continue
+            if action is None:
+                if not is_action(line):
+                    raise CorpusError(
+                        f"Line {number:,} of {place.shown} cannot be read: it should say what to do with the next one, "
+                        "as the first line does.",
+                        kept="Nothing was measured.",
+                        next_step="Correct that line, or export the file again.",
+                    )
+                action = None if "delete" in line else line
+                continue
+            ((what, told),) = action.items()
+            document: Any = line.get("doc", line.get("upsert", {})) if what == "update" else line
+            yield {BULK_ID: (told or {}).get(BULK_ID), **document}
+            action = None
+
+    return table_of_records(place.shown, rows, id=BULK_ID)
+
+
+def is_action(line: Any) -> bool:
+    """Whether a line says what to do with the next one."""
+    if not isinstance(line, dict) or len(line) != 1:
+        return False
+    ((what, told),) = line.items()
+    return what in ACTIONS and (told is None or (isinstance(told, dict) and set(told) <= TOLD))
+
+
+def is_bulk(place: StorePlace) -> bool:
+    if place.suffix not in SUFFIXES or not place.head.startswith((b"{", GZIP)):
+        return False
+    with reading(local_file(place.path)) as stream:
+        first, second = stream.readline(LONGEST), stream.read(1)
+    try:
+        return second == b"{" and is_action(json.loads(first))
+    except ValueError:
+        return False
+
 
 SUFFIXES = (".jsonl", ".ndjson", ".json")
 EXPORT = "Correct that line, or export the file again."
@@ -163,6 +266,28 @@ def _unreadable(number: int, source: ByteSource, why: str) -> CorpusError:
 
 
 KINDS = (
+    StoreKind(
+        name="OpenAI's batch",
+        recognises=lambda place: _starts_with(place, b"custom_id", b"response", b"status_code"),
+        open=open_answers,
+        looks="an answer of OpenAI's batch (.jsonl)",
+        tried="the documented form",
+    ),
+    StoreKind(
+        name="requests of OpenAI's batch",
+        recognises=lambda place: _starts_with(place, b"custom_id", b"body", b"input"),
+        open=open_requests,
+        looks="the requests of one, as --texts",
+        tried="the documented form",
+    ),
+    StoreKind(
+        name="Elasticsearch's bulk",
+        recognises=is_bulk,
+        open=open_bulk,
+        looks="lines for Elasticsearch's or OpenSearch's _bulk (.ndjson)",
+        takes_gzip=True,
+        tried="the documented form",
+    ),
     StoreKind(
         name="JSON",
         recognises=is_json,

@@ -1,4 +1,7 @@
-"""LangChain's folder of a FAISS index: the index, and beside it a pickled docstore, of which nothing is run."""
+"""LangChain's folder of a FAISS index: the index, and beside it a pickled docstore, of which nothing is run.
+
+LangChain's search in a FAISS index: what a filter keeps is looked for among the first ``fetch_k`` rows alone.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,71 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from embaudit.stores.damage import FETCH, reported
+import numpy as np
+
 from embaudit.stores.faiss import ID, VECTOR, open_faiss
-from embaudit.stores.langchain_search import search_of_documents
 from embaudit.stores.nested import at, column_of, flat, listed
-from embaudit.stores.parts import part_meant
-from embaudit.stores.pickles import OnlyThese, stand_ins
-from embaudit.stores.place import ReadOptions, StorePlace
-from embaudit.stores.table import LOOKED_AT, StoreKind, StoreTable, Values
-from embaudit.words.errors import CorpusError, one_line
+from embaudit.stores.place import ReadOptions, StorePlace, part_meant
+from embaudit.stores.search import Hits, OpenSearch, SearchedColumns, SearchParameter, Settings, StoreSearch, Where
+from embaudit.stores.store import FETCH, LOOKED_AT, StoreKind, StoreTable, Values, reported
+from embaudit.stores.tensors import OnlyThese, stand_ins
+from embaudit.words.errors import CorpusError, UsageError, one_line
+
+FETCH_K, DEFAULT_FETCH = "fetch_k", 20
+FIELD = "metadata."
+
+
+def search_of_documents(
+    index: OpenSearch, documents: Mapping[str, Mapping[str, Any]], names: Mapping[int, str]
+) -> OpenSearch:
+    """The search of an index, of which the results are documents."""
+
+    def open_search(columns: SearchedColumns) -> StoreSearch:
+        own = index(columns)
+        rows = len(names)
+
+        def find(query: np.ndarray, k: int, settings: Settings, where: Where) -> Hits:
+            wanted = _wanted(where)
+            inner = {name: value for name, value in settings.items() if name != FETCH_K}
+            hits = own.find(query, settings.get(FETCH_K, DEFAULT_FETCH) if where else k, inner, ())
+            found = [
+                (names.get(int(str(place)), ""), score) for place, score in zip(hits.ids, hits.scores, strict=True)
+            ]
+            kept = [one for one in found if one[0] in documents and _is_kept(documents[one[0]], wanted)][:k]
+            return Hits([name for name, _ in kept], np.array([score for _, score in kept], dtype=np.float64))
+
+        can_be_exact = own.is_exact or own.exact is not None
+        return replace(
+            own,
+            find=find,
+            dials=(*own.dials, SearchParameter(FETCH_K, DEFAULT_FETCH, max(rows, DEFAULT_FETCH))),
+            exact={**(own.exact or {}), FETCH_K: max(rows, DEFAULT_FETCH)} if can_be_exact else None,
+            # With a filter, no index is.
+            is_exact=False,
+            takes_where=True,
+            notes=(
+                *own.notes,
+                f"LangChain filters the first {FETCH_K} results of FAISS, {DEFAULT_FETCH} unless it is told otherwise.",
+            ),
+        )
+
+    return open_search
+
+
+def _wanted(where: Where) -> dict[str, object]:
+    for name, _ in where:
+        if not name.startswith(FIELD):
+            raise UsageError(
+                f"LangChain filters by metadata, and {name} is none.",
+                next_step=f"Name a field of the metadata: --where {FIELD}FIELD=VALUE",
+            )
+    return {name.removeprefix(FIELD): value for name, value in where}
+
+
+def _is_kept(document: Mapping[str, Any], wanted: Mapping[str, object]) -> bool:
+    metadata = document.get("metadata") or {}
+    return all(metadata.get(key) == value for key, value in wanted.items())
+
 
 # Where LangChain had its docstore and its documents, from 0.0 to today's.
 CLASSES = (

@@ -9,11 +9,10 @@ from pathlib import Path
 from string import Formatter
 from typing import Any
 
-from embaudit.stores.damage import FETCH, reported
 from embaudit.stores.faiss import is_faiss, open_faiss
 from embaudit.stores.nested import table_of_records
 from embaudit.stores.place import ReadOptions, StorePlace
-from embaudit.stores.table import StoreKind, StoreTable
+from embaudit.stores.store import FETCH, StoreKind, StoreTable, reported
 from embaudit.words.errors import CorpusError, UsageError
 
 VECTORS, NODES, INDEXES = "*vector_store.json", "docstore.json", "index_store.json"

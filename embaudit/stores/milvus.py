@@ -15,13 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from embaudit.stores.copies import copy_of
-from embaudit.stores.extras import needed
 from embaudit.stores.milvus_search import METRICS, index_of, search_of_collection
 from embaudit.stores.nested import at, column_of, flat
-from embaudit.stores.parts import part_meant
-from embaudit.stores.place import ReadOptions, StorePlace
+from embaudit.stores.place import ReadOptions, StorePlace, part_meant
 from embaudit.stores.servers import address_of, counted, patiently, quiet, without_user
-from embaudit.stores.table import LOOKED_AT, StoreColumn, StoreKind, StoreTable, Values
+from embaudit.stores.store import LOOKED_AT, StoreColumn, StoreKind, StoreTable, Values, needed
 from embaudit.words.errors import CorpusError, EmbauditError, UsageError, one_line
 from embaudit.words.masking import keep_secret
 

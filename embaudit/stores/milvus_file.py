@@ -16,12 +16,10 @@ import numpy as np
 
 from embaudit.stores.copies import copied, read_only
 from embaudit.stores.nested import Record, table_of_records
-from embaudit.stores.parts import part_meant
-from embaudit.stores.place import ReadOptions, StorePlace
+from embaudit.stores.place import ReadOptions, StorePlace, part_meant
 from embaudit.stores.sql import quoted
 from embaudit.stores.sqlite import MAGIC
-from embaudit.stores.store import Metric
-from embaudit.stores.table import StoreKind, StoreTable
+from embaudit.stores.store import Metric, StoreKind, StoreTable
 from embaudit.words.errors import CorpusError, one_line
 
 META = b"CREATE TABLE collection_meta"

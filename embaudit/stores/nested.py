@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from embaudit.stores.table import BATCH_ROWS, LOOKED_AT, StoreColumn, StoreTable, Values, What
+from embaudit.stores.store import BATCH_ROWS, LOOKED_AT, StoreColumn, StoreTable, Values, What
 
 Record = Mapping[str, Any]
 KEPT_VALUES = 20

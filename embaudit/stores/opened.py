@@ -10,19 +10,16 @@ from pathlib import Path
 from embaudit.stores.columns import column_named, find_columns, with_spread
 from embaudit.stores.copies import changed, signature
 from embaudit.stores.decode import Decode, decoder_of
-from embaudit.stores.kinds import kind_of
+from embaudit.stores.kinds import kind_of, only_file_of, refusal
 from embaudit.stores.nested import listed, with_json
 from embaudit.stores.place import DRAWN, POINTER, ReadOptions, StorePlace
 from embaudit.stores.search import SearchedColumns, StoreSearch, typed
-from embaudit.stores.store import RowBatch, Store
-from embaudit.stores.table import LOOKED_AT, StoreTable, Values
+from embaudit.stores.store import LOOKED_AT, RowBatch, Store, StoreTable, Values
 from embaudit.stores.template import Template, is_template
 from embaudit.stores.texts import with_texts
-from embaudit.stores.unread import only_file_of, refusal
 from embaudit.stores.written import with_single
 from embaudit.words.errors import CorpusError, UsageError
-from embaudit.words.sentences import first_of
-from embaudit.words.shown import cut
+from embaudit.words.sentences import cut, first_of
 
 NOTHING = ReadOptions()
 SHOWN = 60

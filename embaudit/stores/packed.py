@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from embaudit.stores.pickles import OnlyThese
+from embaudit.stores.tensors import OnlyThese
 from embaudit.words.errors import UsageError
 
 NPY, PICKLE_ENDS = b"\x93NUMPY", b"."

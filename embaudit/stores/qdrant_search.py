@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from embaudit.stores.extras import needed
 from embaudit.stores.nested import Record, at, batched
 from embaudit.stores.search import Hits, OpenSearch, SearchedColumns, SearchParameter, Settings, StoreSearch, Where
 from embaudit.stores.servers import quiet
-from embaudit.stores.store import Metric
+from embaudit.stores.store import Metric, needed
 from embaudit.words.errors import CorpusError, UsageError
 
 EF, EXACT = "hnsw_ef", {"exact": 1}

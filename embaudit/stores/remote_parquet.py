@@ -12,10 +12,10 @@ from typing import Any
 from embaudit.corpora.catalog import CorpusSpec
 from embaudit.corpora.hub import locate
 from embaudit.corpora.hub_reference import HUB, HubRef
+from embaudit.stores.arrow import PARQUET_SUFFIXES, ParquetPart, table_of_parts
 from embaudit.stores.copies import changed
-from embaudit.stores.parquet import SUFFIXES, ParquetPart, table_of_parts
 from embaudit.stores.place import ReadOptions, StorePlace
-from embaudit.stores.table import StoreKind, StoreTable, Values
+from embaudit.stores.store import StoreKind, StoreTable, Values
 from embaudit.words.errors import CorpusError, EmbauditError, UsageError, one_line
 from embaudit.words.masking import keep_credentials
 
@@ -40,7 +40,7 @@ def is_remote_parquet(place: StorePlace) -> bool:
     """By its name; or, in a bucket, by the names of what is below it."""
     if place.is_path or place.scheme not in PACKAGES:
         return False
-    if place.named.partition("?")[0].lower().endswith(SUFFIXES):
+    if place.named.partition("?")[0].lower().endswith(PARQUET_SUFFIXES):
         return True
     if place.scheme in WEB:
         return False
@@ -93,10 +93,10 @@ def _files(place: StorePlace) -> tuple[Any, list[str]]:
         return system, [path]
     if "*" in path:
         return system, sorted(system.glob(path))
-    if path.lower().endswith(SUFFIXES) and system.isfile(path):
+    if path.lower().endswith(PARQUET_SUFFIXES) and system.isfile(path):
         return system, [path]
     found = system.find(path)
-    return system, sorted(file for file in found if file.lower().endswith(SUFFIXES))
+    return system, sorted(file for file in found if file.lower().endswith(PARQUET_SUFFIXES))
 
 
 def _state(system: Any, files: Sequence[str]) -> list[str]:
@@ -129,7 +129,7 @@ def open_hub(place: StorePlace, asked: ReadOptions) -> StoreTable:
     shown = f"{HUB}:{found.repository.name}@{found.commit[:12]}"
     files = [StorePlace(str(found.repository.file(name))) for name in found.files]
     found.repository.remember(found.asked)
-    if all(Path(name).suffix.lower() in SUFFIXES for name in found.files):
+    if all(Path(name).suffix.lower() in PARQUET_SUFFIXES for name in found.files):
         parts = [
             ParquetPart(f"{shown}, {name}", lambda file=file: file.path)  # type: ignore[misc]
             for name, file in zip(found.files, files, strict=True)

@@ -8,8 +8,7 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 
-from embaudit.stores.store import Metric
-from embaudit.stores.table import StoreColumn
+from embaudit.stores.store import Metric, StoreColumn
 from embaudit.words.errors import UsageError
 
 # What a query may set, by the name that its client uses.

@@ -17,7 +17,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from embaudit.stores.copies import changed
 from embaudit.stores.place import StorePlace
-from embaudit.stores.table import Values
+from embaudit.stores.store import Values
 from embaudit.words.errors import CorpusError, UsageError, one_line
 from embaudit.words.masking import keep_credentials, keep_secret, without_credentials
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from embaudit.stores.parts import NoSuchPart
-from embaudit.stores.place import SeveralParts
-from embaudit.words.errors import UsageError
-from embaudit.words.suggest import hint
+from embaudit.stores.place import NoSuchPart, SeveralParts
+from embaudit.words.errors import UsageError, hint
 
 QUERIES = ("select ", "with ", "select\n", "with\n")
 

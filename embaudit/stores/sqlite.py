@@ -12,12 +12,10 @@ from typing import Any
 
 from embaudit.stores.columns import IDS, is_vector
 from embaudit.stores.copies import copied, read_only
-from embaudit.stores.extras import needed
 from embaudit.stores.nested import batched, column_of
 from embaudit.stores.place import ReadOptions, StorePlace
 from embaudit.stores.sql import SqlTable, is_query, quoted, source_of
-from embaudit.stores.store import Metric
-from embaudit.stores.table import BATCH_ROWS, LOOKED_AT, StoreColumn, StoreKind, StoreTable, Values
+from embaudit.stores.store import BATCH_ROWS, LOOKED_AT, Metric, StoreColumn, StoreKind, StoreTable, Values, needed
 from embaudit.words.errors import CorpusError, EmptyStore, UsageError
 
 MAGIC = b"SQLite format 3\0"

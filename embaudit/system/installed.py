@@ -1,16 +1,32 @@
-"""What is installed: what other packages bring by entry points, or what is wrong with it; and code, by its digest."""
+"""Content keys: the same question has the same key on any machine, in any run.
+
+A measure's key covers everything that its values depend on (checkpoint, inputs, settings, dtype, device kind,
+seed, version) and nothing else; changing any part recomputes exactly what depends on it.
+
+What is installed: what other packages bring by entry points, or what is wrong with it; and code, by its digest.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from importlib.resources import files
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from embaudit.words.errors import UsageError
+
+KEY_DIGITS = 16
+
+
+def content_key(**parts: Any) -> str:
+    """16 hex digits of the sha256 of the parts' canonical JSON; parts must be JSON values."""
+    canonical = json.dumps(parts, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()[:KEY_DIGITS]
+
 
 Brought = TypeVar("Brought")
 

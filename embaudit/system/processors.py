@@ -4,12 +4,16 @@ OpenMP's threads spin while they wait for one another. Beside another busy proce
 could compute, for which the spinning one waits: of two processes that encode on two cores, each takes 3.2 times as long
 as one alone, and 1.7 times if their threads sleep, which alone costs 6 % (benchmarks/README.md). And OpenMP
 starts as many as the machine has processors, also where a container gives this process the time of one.
+
+Peak memory of this process.
 """
 
 from __future__ import annotations
 
 import math
 import os
+import resource
+import sys
 from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import suppress
 from pathlib import Path
@@ -90,3 +94,19 @@ def _quota_of(folder: Path) -> Iterator[float]:
         quota_us, period_us = ((folder / f"cpu.cfs_{name}_us").read_text() for name in ("quota", "period"))
         if int(quota_us) > 0:
             yield int(quota_us) / int(period_us)
+
+
+def peak_memory() -> int:
+    """Peak resident memory of this process in bytes.
+
+    On Linux ``ru_maxrss`` includes the memory of the parent process at the time of the fork, so a command started by a
+    large program would report that program's memory: ``VmHWM`` is read instead where available.
+    """
+    status = Path("/proc/self/status")
+    if status.is_file():
+        for line in status.read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    # KiB on Linux, bytes on macOS.
+    return peak if sys.platform == "darwin" else peak * 1024

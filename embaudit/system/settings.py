@@ -41,7 +41,7 @@ def _default_staging(settings: dict[str, Any]) -> str:
 
 
 class Settings(BaseSettings):
-    """Locations and limits of this machine; ``embaudit.measures.profile`` says what to compute."""
+    """Locations and limits of this machine; ``embaudit.measures.listed`` says what to compute."""
 
     model_config = SettingsConfigDict(env_prefix="EMBAUDIT_", frozen=True)
 

@@ -14,7 +14,7 @@ from embaudit.questions.report import Report
 from embaudit.questions.worse import ROWS_GONE, VERDICTS, EarlierFigure, beside_earlier, falls
 from embaudit.system.address import Warehouse, warehouse_at
 from embaudit.warehouse.connect import open_reader
-from embaudit.warehouse.named_answers import FIGURES
+from embaudit.warehouse.named import FIGURES
 
 
 def find_answer(warehouse: Warehouse | str, content_key: str, wait_seconds: float) -> dict[str, Any] | None:

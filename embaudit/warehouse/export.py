@@ -2,27 +2,155 @@
 
 Reading the copy blocks nobody. Exporting reads the warehouse like a query: the writer of a file waits for a few
 seconds, that of a lake does not.
+
+Replaces exports atomically while others read the previous one; one export per destination at a time.
+
+Copies a warehouse table by table into a new DuckDB file, for snapshots and vacuuming.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import time
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
 import duckdb
+from filelock import FileLock, Timeout
 
 from embaudit.system.address import Lake, Warehouse, warehouse_at
+from embaudit.system.files import move_into_place, replace_atomically, temporary_folder
+from embaudit.system.processors import threads_of_duckdb
 from embaudit.warehouse.connect import WRITER, open_source
-from embaudit.warehouse.copy import copy_tables, create_file, tables_of
-from embaudit.warehouse.explain import DISK_SIGNS
+from embaudit.warehouse.explain import DISK_SIGNS, translate_errors
 from embaudit.warehouse.lake import WRITER_TABLE
-from embaudit.warehouse.swap import CURRENT, VERSION_PREFIX, abandoned, new_file, new_version, one_at_a_time
+from embaudit.warehouse.migrate import migrate
 from embaudit.warehouse.tables import TABLES
 from embaudit.words.errors import StorageError, UsageError, WarehouseError
+
+CURRENT = "current"
+VERSION_PREFIX = "export-"
+# A partial file may belong to a running export if it is younger than this.
+ABANDONED_SECONDS = 6 * 3600.0
+
+
+@contextmanager
+def new_file(destination: Path) -> Iterator[Path]:
+    """A path to write a new DuckDB file to; at the end it is made read-only and moved to ``destination``."""
+    with temporary_folder(destination) as folder:
+        made = folder / destination.name
+        yield made
+        move_into_place(made, destination, mode=0o444)
+    # The log of an old copy opened for writing: DuckDB would apply it to the new file.
+    destination.with_name(f"{destination.name}.wal").unlink(missing_ok=True)
+
+
+@contextmanager
+def new_version(destination: Path, keep: int) -> Iterator[Path]:
+    """A folder to write to; at the end ``destination/current`` points to it, and the ``keep`` newest are kept."""
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
+    version = destination / f"{VERSION_PREFIX}{stamp}"
+    with replace_atomically(version) as made:
+        made.mkdir()
+        yield made
+    with replace_atomically(destination / CURRENT) as link:
+        link.symlink_to(version.name)
+    for old in sorted(destination.glob(f"{VERSION_PREFIX}*"))[:-keep]:
+        shutil.rmtree(old, ignore_errors=True)
+
+
+@contextmanager
+def one_at_a_time(destination: Path, wait_seconds: float) -> Iterator[None]:
+    """Serialise exports to one destination, so that an older state never replaces a newer one."""
+    lock = FileLock(destination.parent / f".{destination.name}.lock")
+    try:
+        lock.acquire(wait_seconds)
+    except Timeout as error:
+        raise StorageError(
+            f"Another process has been exporting to {destination} for {wait_seconds:.0f} seconds.",
+            kept="The earlier copy is unchanged.",
+            next_step="Try again when it has finished.",
+        ) from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def abandoned(destination: Path) -> list[Path]:
+    """Partial files and folders of killed exports to ``destination`` or names starting with it."""
+    oldest = time.time() - ABANDONED_SECONDS
+    partial = destination.parent.glob(f".{destination.name}*.partial")
+    return [path for path in partial if path.stat().st_mtime < oldest]
+
+
+TARGET = "embaudit_copy"
+
+
+def create_file(path: Path, config: dict[str, str]) -> None:
+    """Create an empty warehouse with the current schema: tables with keys, and views."""
+    with translate_errors(path), duckdb.connect(str(path), config=config | threads_of_duckdb()) as connection:
+        migrate(connection, path)
+
+
+def copy_tables(connection: duckdb.DuckDBPyConnection, path: Path, left_out: Collection[str] = ()) -> dict[str, int]:
+    """Fill a created file with a consistent copy of the connection's warehouse; returns rows by table.
+
+    Tables that exist in only one of the two are ignored: an older warehouse lacks some, and a lake has an extra one.
+    Tables left out exist but are empty, so that views and queries work.
+    """
+    literal = str(path).replace("'", "''")
+    connection.execute(f"ATTACH '{literal}' AS {TARGET}")
+    try:
+        shared = _shared_tables(connection)
+        for name in shared:
+            # Replace rows inserted by migrations with the source's.
+            connection.execute(f"DELETE FROM {TARGET}.main.{name}")
+        counts = {}
+        # One transaction, for a consistent state of the source. Nothing in a lake is written, so writers are not
+        # blocked.
+        connection.execute("BEGIN TRANSACTION")
+        for name in shared:
+            if name not in left_out:
+                row = connection.execute(f"INSERT INTO {TARGET}.main.{name} BY NAME FROM {name}").fetchone()
+                counts[name] = int(row[0]) if row else 0
+        connection.execute("COMMIT")
+        connection.execute(f"CHECKPOINT {TARGET}")
+    except BaseException:
+        connection.interrupt()
+        # On a full disk detaching fails too; report the first error.
+        for statement in ("ROLLBACK", f"DETACH {TARGET}"):
+            with suppress(duckdb.Error, RuntimeError):
+                connection.execute(statement)
+        raise
+    connection.execute(f"DETACH {TARGET}")
+    return counts
+
+
+def tables_of(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """The names of the warehouse's tables."""
+    found = connection.execute(
+        "SELECT table_name FROM duckdb_tables() WHERE database_name = current_database() ORDER BY 1"
+    ).fetchall()
+    return [name for (name,) in found]
+
+
+def _shared_tables(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    target = connection.execute("SELECT table_name FROM duckdb_tables() WHERE database_name = ?", [TARGET]).fetchall()
+    shared = {name for (name,) in target} & set(tables_of(connection))
+    of_source, of_target = (
+        connection.execute(f"SELECT version FROM {table} ORDER BY 1").fetchall()
+        for table in ("schema_migration", f"{TARGET}.main.schema_migration")
+    )
+    if of_source != of_target:
+        # A copy of an older warehouse has the current schema and must record it.
+        shared.discard("schema_migration")
+    return sorted(shared)
+
 
 Form = Literal["duckdb", "parquet"]
 FILE_ENDINGS = {".duckdb", ".db", ".ddb"}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from embaudit.declared.figure import Summary, Worse
 from embaudit.declared.table import DeclaredColumn, DeclaredTable, Row, Warn
-from embaudit.warehouse.meanings import meaning_of_view, meanings_of_columns, meanings_of_tables
+from embaudit.warehouse.describe import meaning_of_view, meanings_of_columns, meanings_of_tables
 from embaudit.warehouse.migrate import known_views, migrate
 from embaudit.warehouse.tables import ROWS, SUMMARIES, TABLES
 

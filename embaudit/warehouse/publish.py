@@ -11,14 +11,13 @@ import duckdb
 import pyarrow.parquet as pq
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
-from embaudit.steps.staging.leftovers import mark_used
+from embaudit.steps.staging.files import mark_used
 from embaudit.steps.staging.stage import opened
 from embaudit.system.address import Warehouse
 from embaudit.warehouse.connect import open_reader, open_writer
 from embaudit.warehouse.lake import is_conflict
 from embaudit.warehouse.tables import TABLES
-from embaudit.warehouse.transaction import transaction
-from embaudit.warehouse.write import StagedTable, replace_rows, sql_value, write_table
+from embaudit.warehouse.write import StagedTable, replace_rows, sql_value, transaction, write_table
 from embaudit.words.errors import WarehouseError
 
 __all__ = [

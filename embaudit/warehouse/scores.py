@@ -11,8 +11,7 @@ import duckdb
 from embaudit.corpora.scores import Score
 from embaudit.system.address import Warehouse
 from embaudit.warehouse.publish import run_write
-from embaudit.warehouse.transaction import transaction
-from embaudit.warehouse.write import replace_rows
+from embaudit.warehouse.write import replace_rows, transaction
 from embaudit.words.errors import StorageError, WarehouseError
 
 KEYS = ("checkpoint", "revision", "task", "split", "subset")

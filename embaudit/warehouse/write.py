@@ -3,14 +3,22 @@ inserting.
 
 A DuckDB file does not reuse the space of deleted rows in a table with a key, so rows are replaced in place and the rest
 is deleted; a lake has no keys, always writes new files, and reclaims space in maintenance.
+
+Primary keys, as declared by row classes and migrations: enforced by DuckDB, but left to the writer in a DuckLake.
+
+A transaction as a ``with`` block.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +27,41 @@ import duckdb
 from embaudit.declared.table import DeclaredTable
 from embaudit.steps.staging.files import scheme_of, store_of
 from embaudit.warehouse.explain import explain
-from embaudit.warehouse.keys import primary_keys
-from embaudit.warehouse.lake import is_conflict, is_lake, is_unreachable
+from embaudit.warehouse.lake import is_conflict, is_lake, is_unreachable, touch
 from embaudit.warehouse.tables import TABLES
 from embaudit.words.errors import StorageError, WarehouseError
 from embaudit.words.masking import masked_output
+
+# `PRIMARY KEY (a, b)` as the last element of a table, after the comma and comments of the previous column.
+TABLE_KEY = re.compile(r",(?P<between>(?:\s|--[^\n]*\n)*)PRIMARY KEY\s*\((?P<columns>[^)]*)\)")
+COLUMN_KEY = re.compile(r"\bPRIMARY KEY\b")
+TABLE = re.compile(r"CREATE TABLE (?:IF NOT EXISTS )?(?P<name>\w+) \((?P<body>.*?)\n\)", re.DOTALL)
+
+
+def without_keys(sql: str) -> str:
+    """The same statements for a database without keys: key columns are just NOT NULL."""
+    return COLUMN_KEY.sub("NOT NULL", TABLE_KEY.sub(lambda found: found["between"], sql))
+
+
+@cache
+def primary_keys() -> dict[str, tuple[str, ...]]:
+    """Every table's key: declared by its row class, or parsed from the migrations."""
+    folder = files("embaudit_sql").joinpath("migrations")
+    others = keys_of(file.read_text(encoding="utf-8") for file in folder.iterdir() if file.name.endswith(".sql"))
+    return others | {table.name: table.primary_key for table in TABLES.values() if not table.is_bulk}
+
+
+def keys_of(statements: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """The keys declared by CREATE TABLE statements, by table."""
+    found: dict[str, tuple[str, ...]] = {}
+    for sql in statements:
+        for table in TABLE.finditer(sql):
+            if several := TABLE_KEY.search(table["body"]):
+                found[table["name"]] = tuple(column.strip() for column in several["columns"].split(","))
+            elif one := re.search(r"^\s*(\w+)\s[^\n]*\bPRIMARY KEY\b", table["body"], re.MULTILINE):
+                found[table["name"]] = (one[1],)
+    return found
+
 
 # Folders named name=value are not partitions: the file has all columns.
 STAGED = "read_parquet(?, hive_partitioning = false)"
@@ -185,3 +223,21 @@ def let_duckdb_read(connection: duckdb.DuckDBPyConnection, places: Sequence[str]
         names = [store.protocol] if isinstance(store.protocol, str) else list(store.protocol)
         if not any(connection.filesystem_is_registered(name) for name in names):
             connection.register_filesystem(store)
+
+
+@contextmanager
+def transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """Commit all or nothing. In a DuckLake, concurrent transactions conflict."""
+    connection.execute("BEGIN TRANSACTION")
+    try:
+        if is_lake(connection):
+            touch(connection)
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        # After Ctrl-C duckdb 1.5.5 is still running the statement and would finish it before rolling back.
+        connection.interrupt()
+        # A failed commit (full disk) has already rolled back; report the first error.
+        with suppress(duckdb.Error, RuntimeError):
+            connection.execute("ROLLBACK")
+        raise

@@ -18,10 +18,10 @@ from embaudit.declared.option import written_as
 from embaudit.embedders.endpoint.recognise import is_address
 from embaudit.embedders.opened import is_checkpoint
 from embaudit.questions.asked import QUESTIONS, question_of
-from embaudit.questions.passport.file import read_passport
+from embaudit.questions.passport.passport import read_passport
 from embaudit.questions.question import Question
 from embaudit.stores.place import StorePlace
-from embaudit.system.toml import complaint
+from embaudit.system.small_files import complaint
 from embaudit.watch.happening import ACCEPTED, HAPPENINGS, Problem
 from embaudit.watch.places import beside, require_consent
 from embaudit.words.errors import UsageError

@@ -15,10 +15,8 @@ from pydantic import BaseModel, ConfigDict
 
 from embaudit.checkpoint import LoadOptions, load_checkpoint
 from embaudit.measures.quality.material import sample_material
-from embaudit.questions.parity.apart import is_apart, is_rounding
-from embaudit.questions.parity.compare import compare_kind
-from embaudit.questions.passport.file import read_passport
-from embaudit.questions.passport.passport import Passport
+from embaudit.questions.parity.compare import compare_kind, is_apart, is_rounding
+from embaudit.questions.passport.passport import Passport, read_passport
 from embaudit.warehouse.tables.watch import IndexVerdict
 
 OTHER_VECTORS: Literal["other vectors"] = "other vectors"

@@ -17,12 +17,10 @@ from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.migrate import require_newest
 from embaudit.warehouse.named import find_state
 from embaudit.warehouse.publish import run_write
-from embaudit.warehouse.transaction import transaction
-from embaudit.warehouse.write import replace_rows
+from embaudit.warehouse.write import replace_rows, transaction
 from embaudit.watch.happening import DO_NOT_SERVE, WORSE
-from embaudit.words.errors import StorageError, UsageError, WarehouseError
+from embaudit.words.errors import StorageError, UsageError, WarehouseError, did_you_mean
 from embaudit.words.masking import without_credentials
-from embaudit.words.suggest import did_you_mean
 
 # Of what a watch looks at every night: a checkpoint that cannot be read, and what it asks.
 LOOKED_AT = ("watched", "answer")

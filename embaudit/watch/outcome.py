@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from embaudit.watch.asked import AnsweredNow
 from embaudit.watch.happening import DO_NOT_SERVE, HAPPENINGS, WORSE, NightProblem, Problem, exit_code_of, in_order
-from embaudit.words.shown import cut
+from embaudit.words.sentences import cut
 
 # What a watch did with a source, in the order of the summary; ``seen``: the revision was dealt with before.
 OUTCOMES = ("audited", "unchanged", "known", "seen", "running", "failed", "gone", "unreachable")

@@ -40,14 +40,13 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from embaudit.measures.profile import load_profile
+from embaudit.measures.listed import load_profile
 from embaudit.questions.answer import ASKS
 from embaudit.questions.audit import AuditSettings
 from embaudit.system.settings import Settings
-from embaudit.system.toml import read_toml
+from embaudit.system.small_files import read_toml
 from embaudit.watch.asked import SHORT_FORMS, AskedEntry, read_questions
-from embaudit.words.errors import UsageError
-from embaudit.words.suggest import hint
+from embaudit.words.errors import UsageError, hint
 
 # In the folder of reports, the passports of watched endpoints.
 PASSPORTS = "endpoints"

@@ -6,14 +6,18 @@ pipeline can tell it from a command that could not do its work.
 An error says what happened (to which checkpoint, token or file), what was kept, and what to do next; ``embaudit.cli``
 prints it as one paragraph without a traceback. Anything that is not an ``EmbauditError`` is a bug and keeps its
 traceback.
+
+Suggestions for mistyped names.
 """
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
 from typing import Any
 
 from embaudit.words.masking import masked
-from embaudit.words.sentences import punctuated
+from embaudit.words.sentences import listing, punctuated
 
 EXIT_DONE = 0
 EXIT_TRIPPED = 1
@@ -191,3 +195,21 @@ def one_line(error: BaseException) -> str:
     message = " ".join(masked(str(error)).split()).rstrip(" :,;") or type(error).__name__
     message = message if len(message) <= MAX_REASON else message[:MAX_REASON].rsplit(" ", 1)[0] + " …"
     return message if message.endswith((".", "!", "?", "…")) else message + "."
+
+
+def closest(name: str, known: Iterable[str]) -> str | None:
+    """The known name closest to ``name``, or None if none is close."""
+    return next(iter(difflib.get_close_matches(name, list(known), n=1)), None)
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """``Did you mean NAME? ``, to be followed by another sentence; empty if no name is close."""
+    near = closest(name, known)
+    return f"Did you mean {near}? " if near else ""
+
+
+def hint(name: str, known: Iterable[str]) -> str:
+    """The end of a sentence: the closest name, or all known names if none is close."""
+    names = list(known)
+    near = closest(name, names)
+    return f"; did you mean {near}?" if near else f"; there are {listing(names)}"

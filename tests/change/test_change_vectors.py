@@ -12,7 +12,7 @@ from some_rows import mostly_slow
 from tiny_models import declare, dense, load, pooling
 
 from embaudit.checkpoint import Encoder
-from embaudit.checkpoint.hard_texts import KINDS
+from embaudit.checkpoint.agreement import KINDS
 from embaudit.questions.change.gains import measure_beside, measure_tuned
 from embaudit.questions.change.vectors import compare_neighbours, compare_vectors, hard_vectors, overlap
 

@@ -25,8 +25,7 @@ from some_rows import mostly_slow
 from tiny_models import build, declare, dense, load, pooling
 
 from embaudit.checkpoint import Checkpoint
-from embaudit.declared.finding import Finding
-from embaudit.questions.change.rows import compare_rows
+from embaudit.declared.rule import Finding
 from embaudit.questions.change.tensors import (
     SharedRows,
     block_of,
@@ -37,7 +36,7 @@ from embaudit.questions.change.tensors import (
 )
 from embaudit.questions.change.tokens import compare_tokens
 from embaudit.questions.change.weight_findings import weight_findings
-from embaudit.questions.change.weights import compare_weights
+from embaudit.questions.change.weights import compare_rows, compare_weights
 
 
 def found(tuned: Path, base: Path) -> list[Finding]:

@@ -20,7 +20,7 @@ import embaudit
 from benchmarks.serving.faults import faithful
 from benchmarks.serving.server import Refusal, Served, serving
 from embaudit.checkpoint import Checkpoint
-from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Finding
 from embaudit.embedders.endpoint.recognise import open_endpoint
 from embaudit.measures.quality.material import Collection, Material, ScoredPairs, sample_material
 from embaudit.pages.terminal import print_page

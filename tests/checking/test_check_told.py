@@ -14,9 +14,9 @@ from tiny import tiny_bert
 from told_in_full import assert_told
 
 from embaudit.checkpoint import LoadOptions
-from embaudit.declared.finding import Finding, Level
+from embaudit.declared.rule import Finding, Level
 from embaudit.measures.quality.material import Collection, Material, ScoredPairs
-from embaudit.pages.card import card_of
+from embaudit.pages.ci import card_of
 from embaudit.questions.check.check import STOPPED, CheckReport, check, not_loadable
 from embaudit.questions.check.files_only import check_files
 from embaudit.questions.check.verdict import FILES_ONLY

@@ -17,8 +17,7 @@ from torch.nn.modules.module import register_module_forward_pre_hook
 from transformers import PreTrainedModel
 
 from embaudit.checkpoint.model import forget_models
-from embaudit.declared.finding import Finding
-from embaudit.declared.rule import guarded
+from embaudit.declared.rule import Finding, guarded
 from embaudit.measures.quality.material import Material, sample_material
 from embaudit.questions.check.check import PARTS, STOPPED, CheckReport, check
 from embaudit.words.errors import EXIT_USAGE

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from embaudit.declared.finding import Finding
-from embaudit.declared.rule import guarded
+from embaudit.declared.rule import Finding, guarded
 from embaudit.pages.rules import catalogue
 from embaudit.questions.check.verdict import CAUSES, verdict_of, verdict_of_audit
 from embaudit.words.errors import UsageError

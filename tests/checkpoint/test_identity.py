@@ -16,7 +16,7 @@ from tiny import tiny_bert
 from tiny_models import change_json, change_tensor, declare, dense, layer_norm, load, pooling
 
 from embaudit.checkpoint import LoadOptions, resolve
-from embaudit.checkpoint.describe import describe_row
+from embaudit.checkpoint.card import describe_row
 from embaudit.checkpoint.files import TOKENIZER_SETTINGS, VOCABULARIES
 from embaudit.checkpoint.load import describe
 from embaudit.words.errors import CheckpointError, UsageError

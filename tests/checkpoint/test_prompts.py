@@ -22,7 +22,7 @@ from embaudit.checkpoint import (
     ResolvedCheckpoint,
     resolve,
 )
-from embaudit.checkpoint.describe import describe_row
+from embaudit.checkpoint.card import describe_row
 from embaudit.checkpoint.load import describe
 from embaudit.checkpoint.modules import POOLING_MODES, SETTINGS
 from embaudit.checkpoint.prompts import Prompts, TextKind, choose_prompts, prompt_tokens

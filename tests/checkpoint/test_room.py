@@ -11,8 +11,8 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from embaudit.checkpoint import LoadOptions, load_checkpoint, room
-from embaudit.checkpoint.room import bytes_in_memory, free_memory
+from embaudit.checkpoint import LoadOptions, load_checkpoint, memory
+from embaudit.checkpoint.memory import bytes_in_memory, free_memory
 from embaudit.words.errors import EXIT_USAGE, TooLittleMemory
 
 sys.path.append(str(Path(__file__).resolve().parent.parent))
@@ -90,7 +90,7 @@ def bert(folder: Path, dtype: torch.dtype) -> Path:
 
 
 def test_too_little_is_said_before_loading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "ROOT", written({"proc/meminfo": "MemAvailable: 20 kB\n"}, tmp_path))
+    monkeypatch.setattr(memory, "ROOT", written({"proc/meminfo": "MemAvailable: 20 kB\n"}, tmp_path))
     folder = bert(tmp_path / "m", torch.bfloat16)
     with pytest.raises(TooLittleMemory, match="MB in float32") as raised:
         load_checkpoint(str(folder), LoadOptions(device="cpu"))

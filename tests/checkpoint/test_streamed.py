@@ -13,9 +13,9 @@ import torch
 from safetensors.torch import load_file, save_file
 from some_rows import mostly_slow
 
-from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint, model, room
+from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint, memory, model
+from embaudit.checkpoint.memory import bytes_in_memory
 from embaudit.checkpoint.model import forget_models
-from embaudit.checkpoint.room import bytes_in_memory
 from embaudit.checkpoint.streamed import is_in_files, units_of
 from embaudit.words.errors import TooLittleMemory
 
@@ -94,7 +94,7 @@ def test_a_module_that_fails_leaves_its_weights_as_they_were(too_little: None, p
 def there_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     """A machine with so many bytes of memory left."""
     (tmp_path / "proc").mkdir()
-    monkeypatch.setattr(room, "ROOT", tmp_path)
+    monkeypatch.setattr(memory, "ROOT", tmp_path)
 
     def with_memory(count: float) -> None:
         (tmp_path / "proc/meminfo").write_text(f"MemAvailable: {int(count) >> 10} kB\n")

@@ -10,7 +10,7 @@ import torch
 from older import transformers_5
 
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
-from embaudit.checkpoint.weighted import require_weights, weighted_vectors
+from embaudit.checkpoint.encoder import require_weights, weighted_vectors
 from embaudit.words.errors import NotMeasurable
 
 

@@ -30,11 +30,10 @@ from embaudit.measures.chunks.documents import (
     part_of,
 )
 from embaudit.measures.chunks.findings import section
-from embaudit.measures.collection import Searched
-from embaudit.measures.pieces import pieces_of
-from embaudit.measures.quality.baselines import collection_overlap
+from embaudit.measures.collection import Searched, pieces_of
+from embaudit.measures.measure import Readable
 from embaudit.measures.quality.material import Collection
-from embaudit.measures.workload import Readable
+from embaudit.measures.quality.measured import collection_overlap
 
 SHARES = st.lists(st.integers(1, 4), min_size=1, max_size=8)
 

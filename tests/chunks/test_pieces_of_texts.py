@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embaudit.measures.pieces import best_of, is_written, pieces_of, start_of
+from embaudit.measures.collection import best_of, is_written, pieces_of, start_of
 
 TEXTS = st.lists(st.sampled_from(["aa", "b", "ccccccc", ".", "!", "。", "\n", " ", "  ", 'd."']), max_size=40).map(
     "".join

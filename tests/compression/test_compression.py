@@ -18,25 +18,27 @@ from tiny import tiny_bert
 
 from embaudit.corpora.downstream.retrieval import overlaps
 from embaudit.declared.chart import Chart
-from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Finding
 from embaudit.measures.collection import SCHEMA, TABLE, Searched
 from embaudit.measures.compression import MEASURE, CompressionRow, CompressionSettings
-from embaudit.measures.compression.compression import (
+from embaudit.measures.compression.findings import findings, section
+from embaudit.measures.compression.steps import (
     CANDIDATES,
     MIN_DOCUMENTS,
     WAYS,
     Compressed,
     bits,
+    compressed_search,
     cut,
+    declared_cut,
     estimate,
     hamming,
+    measure,
     read_back,
     rescored,
     search_compressed,
     similarities,
 )
-from embaudit.measures.compression.findings import findings, section
-from embaudit.measures.compression.steps import compressed_search, declared_cut, measure
 from embaudit.measures.quality.material import Collection
 from embaudit.measures.run import Run
 from embaudit.steps.results import stage_rows

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from embaudit.measures.layers.layers import RATIOS, SPREADS
-from embaudit.measures.layers.summary import share_that_holds, summarise_layer
+from embaudit.measures.layers.steps import share_that_holds, summarise_layer
 from embaudit.statistics.intervals import mean_with_interval
 from embaudit.words.estimate import Estimate
 

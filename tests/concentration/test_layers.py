@@ -13,7 +13,7 @@ from tiny_sentences import SENTENCES
 from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.checkpoint.anatomy import LayerState, anatomy_of, watching
 from embaudit.measures.layers.layers import LAMBDAS, RATIOS, SPREADS, LayerBatch, batches_of_one_length, measure_layers
-from embaudit.measures.layers.summary import summarise_layer
+from embaudit.measures.layers.steps import summarise_layer
 from embaudit.words.errors import MeasureError
 
 GOLDEN_NAMES = {

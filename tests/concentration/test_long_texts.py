@@ -16,7 +16,7 @@ import torch
 from transformers import LlamaConfig, LlamaModel
 from embaudit.checkpoint.anatomy import anatomy_of, watching
 from embaudit.measures.layers.layers import constants, layer_batch
-from embaudit.system.peak_memory import peak_memory
+from embaudit.system.processors import peak_memory
 
 torch.manual_seed(0)
 model = LlamaModel(

@@ -10,7 +10,7 @@ from tiny_sentences import SENTENCES
 
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
 from embaudit.measures.layers.layers import measure_layers
-from embaudit.measures.layers.summary import Collector, LayerSummaries
+from embaudit.measures.layers.steps import Collector, LayerSummaries
 from embaudit.words.errors import MeasureError
 
 

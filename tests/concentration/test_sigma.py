@@ -8,8 +8,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embaudit.measures.layers import sigma
-from embaudit.measures.layers.sigma import exact, krylov, largest_singular_values
+from embaudit.measures.layers import terms
+from embaudit.measures.layers.terms import exact, krylov, largest_singular_values
 
 
 def attention(seed: int, batch: int, n: int, sharpness: float, sink: float = 0.0) -> torch.Tensor:
@@ -34,7 +34,7 @@ def test_both_ways_agree_with_the_singular_value(seed: int, n: int, sharpness: f
     wanted = by_definition(A)
     # The Gram's root loses half of the digits of a σ_a that is far below 1.
     np.testing.assert_allclose(exact(A).numpy(), wanted, rtol=1e-6, atol=1e-7)
-    np.testing.assert_allclose(krylov(A).numpy(), wanted, rtol=sigma.RELATIVE_ERROR, atol=1e-6)
+    np.testing.assert_allclose(krylov(A).numpy(), wanted, rtol=terms.RELATIVE_ERROR, atol=1e-6)
 
 
 @pytest.mark.parametrize("sink", [0.0, 1.0, 3.0, 4.0, 12.0, 20.0])
@@ -62,7 +62,7 @@ def test_the_stated_error_is_kept_where_the_largest_are_many_and_close(
     values = np.full(129, (1 - width) * rest)
     values[:count] = 1 - width * np.linspace(0, 1, count) ** power
     A = torch.cat([of_spectrum(values, seed) for seed in range(5)])
-    np.testing.assert_allclose(krylov(A).numpy(), 1, rtol=sigma.RELATIVE_ERROR)
+    np.testing.assert_allclose(krylov(A).numpy(), 1, rtol=terms.RELATIVE_ERROR)
 
 
 def of_spectrum(values: np.ndarray, seed: int) -> torch.Tensor:
@@ -76,7 +76,7 @@ def of_spectrum(values: np.ndarray, seed: int) -> torch.Tensor:
 
 def test_what_has_not_converged_is_done_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
     """A flat spectrum and two steps: the Krylov space cannot know, and must not guess."""
-    monkeypatch.setattr(sigma, "STEPS", 2)
+    monkeypatch.setattr(terms, "STEPS", 2)
     n = 220
     permutation = torch.eye(n)[torch.randperm(n, generator=torch.Generator().manual_seed(3))][None]
     noisy = attention(5, 1, n, 3.0)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from embaudit.corpora.chosen_pairs import read_chosen_pairs
+from embaudit.corpora.records import read_chosen_pairs
 from embaudit.words.errors import CorpusError
 
 PAIRS = (("b", "a"), ("a man", "a dog, asleep"), ("b", "a"), ("ß", "日本"), ("a", "b"))

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from embaudit.corpora import load_corpus
 from embaudit.corpora.draw import Draw, pair_text
-from embaudit.corpora.shapes import Text, TextPair
-from embaudit.corpora.tally import BLANK, Flaw, keep_rows
+from embaudit.corpora.tally import BLANK, Flaw, Text, TextPair, keep_rows
 
 LINES = st.lists(st.sampled_from([*(f"text {place}" for place in range(12)), "", "broken"]), max_size=60)
 

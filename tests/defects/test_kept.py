@@ -10,7 +10,7 @@ from benchmarks.defects.copies import Copy
 from benchmarks.defects.harm import Harm
 from benchmarks.defects.kept import Kept
 from benchmarks.defects.verdicts import BROKEN, Outcome, Said
-from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Finding
 
 COPY = Copy("rounded", "weights", lambda folder: None, "quantis", "4 bits")
 FOUND = Outcome(COPY, Harm({"sample": 0.2}, {"plain": inf}), Said(BROKEN, Finding("problem", "Ganz kaputt – ∞."), 3.5))

@@ -10,7 +10,7 @@ from benchmarks.defects.command import misses, totals
 from benchmarks.defects.copies import Copy
 from benchmarks.defects.harm import Harm
 from benchmarks.defects.verdicts import BROKEN, LOOK, Outcome, Said
-from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Finding
 
 
 def nothing(folder: Path) -> None:

@@ -7,8 +7,7 @@ import shlex
 import click
 import pytest
 
-from embaudit.cli.examples import EXAMPLES
-from embaudit.cli.helped import HEADINGS, OWN
+from embaudit.cli.help import EXAMPLES, HEADINGS, OWN
 from embaudit.cli.main import COMMANDS, cli
 
 

@@ -16,8 +16,8 @@ from some_rows import mostly_slow
 from tiny import tiny_bert
 
 from embaudit.cli.hook import checkpoints_of, main
-from embaudit.declared.finding import Finding
-from embaudit.pages.card import card_of
+from embaudit.declared.rule import Finding
+from embaudit.pages.ci import card_of
 from embaudit.questions.check.check import CheckReport
 
 ROOT = Path(__file__).resolve().parents[2]

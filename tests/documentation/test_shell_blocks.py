@@ -18,9 +18,9 @@ from commands import Embaudit
 from judged_collections import write_collection
 from tiny import tiny_bert
 
-from embaudit.cli.lazy import LazyCommand
+from embaudit.cli.help import LazyCommand
 from embaudit.cli.main import cli
-from embaudit.measures.profile import load_profile
+from embaudit.measures.listed import load_profile
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ("README.md", "CONTRIBUTING.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")))

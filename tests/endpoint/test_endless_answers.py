@@ -16,9 +16,9 @@ from misbehaving import DRIPPING, ENDLESS, PAUSE, Parts, answering, bomb, vector
 from some_rows import mostly_slow
 
 from benchmarks.serving.server import Refusal, Served, serving
-from embaudit.embedders.endpoint.answers import AROUND_BYTES, Answer, most_bytes
 from embaudit.embedders.endpoint.client import Endpoint, EndpointError
 from embaudit.embedders.endpoint.dialects import OPENAI, BadAnswer, as_vectors
+from embaudit.embedders.endpoint.exchange import AROUND_BYTES, Answer, most_bytes
 from embaudit.embedders.endpoint.recognise import open_endpoint
 
 SECONDS = 0.4

@@ -13,7 +13,7 @@ from great_expectations.expectations import Expectation
 from great_expectations.expectations.expectation_configuration import ExpectationConfiguration
 from some_rows import mostly_slow
 
-from embaudit.warehouse.expectations.built_once import configurations_built_once
+from embaudit.warehouse.expectations.suites import configurations_built_once
 from embaudit.warehouse.tables import TABLES
 
 REPLACED = (
@@ -27,7 +27,7 @@ REPLACED = (
 def test_results_are_the_same_as_without(monkeypatch: pytest.MonkeyPatch, table: str) -> None:
     frame = frame_of(table, [*generated(table)])
     quick = check(table, frame, planned=len(frame))
-    monkeypatch.setattr("embaudit.warehouse.expectations.built_once.configurations_built_once", nullcontext)
+    monkeypatch.setattr("embaudit.warehouse.expectations.suites.configurations_built_once", nullcontext)
     assert quick == check(table, frame, planned=len(frame))
     assert not all(result.success for result in quick)
 

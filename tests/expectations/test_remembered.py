@@ -11,8 +11,7 @@ from broken_rows import failures
 from plausible import plausible_rows, stage_all
 
 from embaudit.steps.staging.stage import write_rows
-from embaudit.warehouse.expectations.check import check_tables
-from embaudit.warehouse.expectations.remembered import SCHEMA
+from embaudit.warehouse.expectations.check import SCHEMA, check_tables
 from embaudit.warehouse.publish import StagedTable
 from embaudit.words.errors import StorageError
 

@@ -19,9 +19,9 @@ from some_rows import mostly_slow
 from tiny import tiny_bert
 
 from embaudit.checkpoint import load_checkpoint
-from embaudit.checkpoint.exports import exports_of
+from embaudit.checkpoint.files import exports_of
 from embaudit.checkpoint.onnx_file import read_onnx
-from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Finding
 from embaudit.measures.quality.material import Material, sample_material
 from embaudit.questions.check.check import check
 from embaudit.questions.exports.files import export_findings

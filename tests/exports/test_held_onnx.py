@@ -25,7 +25,7 @@ from some_rows import mostly_slow
 
 from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.onnx_file import read_onnx
-from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Finding
 from embaudit.questions.exports.findings import findings_of
 from embaudit.questions.exports.held import OwnVectors
 

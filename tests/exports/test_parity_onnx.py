@@ -15,7 +15,7 @@ from some_rows import mostly_slow
 
 import embaudit
 from embaudit.checkpoint import Checkpoint, LoadOptions, load_checkpoint
-from embaudit.embedders.backend import onnx_encoder
+from embaudit.embedders.checkpoint import onnx_encoder
 from embaudit.questions.exports.files import export_findings
 from embaudit.questions.parity.parity import ParityReport
 from embaudit.words.errors import CheckpointError, UsageError

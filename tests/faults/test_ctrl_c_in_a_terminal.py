@@ -13,7 +13,7 @@ from fault_table import Record
 from runs import wait_for
 from terminal import InTerminal
 
-from embaudit.cli.leftovers import temporary_servers
+from embaudit.cli.doctor import temporary_servers
 
 pytestmark = [
     pytest.mark.xdist_group("faults"),

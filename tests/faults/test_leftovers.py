@@ -17,7 +17,7 @@ from commands import CLI, run_here
 from fault_table import Record
 from runs import wait_for
 
-from embaudit.cli.leftovers import TemporaryServerProcess, temporary_servers
+from embaudit.cli.doctor import TemporaryServerProcess, temporary_servers
 
 pytestmark = pytest.mark.xdist_group("faults")
 

@@ -17,7 +17,7 @@ from ports import free_port, start_server, stop_server
 from runs import Make, Rows, content, rewritten, staged, staged_files, wait_for
 
 from embaudit.words.errors import CheckFailed
-from embaudit_flows.server.lost import expected_failure
+from embaudit_flows.server.temporary import expected_failure
 
 pytestmark = pytest.mark.xdist_group("faults")
 

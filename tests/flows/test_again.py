@@ -20,8 +20,7 @@ from embaudit.questions.audit import AuditRequest
 from embaudit.steps.progress import NoDisplay, shown_on
 from embaudit.warehouse.gate import GateTripped
 from embaudit.warehouse.prune import Keep, prune
-from embaudit_flows.again import audit_again
-from embaudit_flows.audit import AuditOutcome
+from embaudit_flows.audit import AuditOutcome, audit_again
 
 
 class Heard(NoDisplay):

@@ -19,12 +19,11 @@ from embaudit.checkpoint.precision import ProductSeconds
 from embaudit.measures import MEASURES
 from embaudit.measures.sticky.plan import spend
 from embaudit.measures.sticky.steps import candidates
-from embaudit.pages.audit import audit_page
-from embaudit.pages.facts import read_audit
+from embaudit.pages.audit import audit_page, read_audit
 from embaudit.questions.audit import AuditRequest
 from embaudit.words.errors import CheckFailed, UsageError
 from embaudit_flows.audit import AuditOutcome, audit
-from embaudit_flows.summary import key_of_source
+from embaudit_flows.ending import key_of_source
 
 
 def run(checkpoint: Path, profile: Path, **options: Any) -> AuditOutcome:
@@ -50,7 +49,7 @@ def test_the_page_is_read_once_and_shown_everywhere(audited: Audited, monkeypatc
     outcome = audited.outcome
     read = outcome.page()
     assert read == audit_page(read_audit(outcome.warehouse, outcome.audit_id))
-    monkeypatch.setattr("embaudit_flows.outcome.read_audit", lambda *_: pytest.fail("read again"))
+    monkeypatch.setattr("embaudit_flows.plan.read_audit", lambda *_: pytest.fail("read again"))
     assert outcome.page() is read
 
 

@@ -13,7 +13,7 @@ from tiny import tiny_bert
 
 from embaudit.cli.options import parse_measure_settings
 from embaudit.corpora.draw import Draw
-from embaudit.measures.profile import load_profile
+from embaudit.measures.listed import load_profile
 from embaudit.questions.audit import AuditRequest
 from embaudit.steps.results import encoder_of
 from embaudit.steps.staging.stage import read_rows

@@ -19,7 +19,7 @@ from embaudit.checkpoint.loading import PROMPTS
 from embaudit.questions.audit import AuditRequest
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.query import run_query
-from embaudit_tasks.backbone import link_backbone
+from embaudit_tasks.publish import link_backbone
 
 
 @pytest.fixture(scope="module")

@@ -16,9 +16,9 @@ from click.testing import CliRunner
 from commands import Embaudit
 from small_audits import Audited
 
-from embaudit.cli.lazy import LazyCommand
+from embaudit.cli.help import LazyCommand
 from embaudit.cli.main import cli, is_of_interrupt
-from embaudit.cli.prefect_setup import prepare_prefect
+from embaudit.cli.server import prepare_prefect
 from embaudit.measures import DEFAULT_MEASURES, MEASURES
 from embaudit_flows.automations import SILENCE
 

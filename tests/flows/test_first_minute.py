@@ -22,7 +22,7 @@ from embaudit.questions.audit import AuditRequest
 from embaudit.steps.progress import NoDisplay, shown_on
 from embaudit.watch.open_items import accept, read_open
 from embaudit_flows.audit import AuditOutcome, audit
-from embaudit_flows.summary import key_of_source
+from embaudit_flows.ending import key_of_source
 
 pytestmark = pytest.mark.slow
 

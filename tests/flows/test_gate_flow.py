@@ -16,8 +16,8 @@ from embaudit.questions.audit import AuditRequest
 from embaudit.warehouse.gate import GateTripped
 from embaudit.words.errors import EmbauditError, UsageError
 from embaudit_flows.audit import AuditOutcome, audit
+from embaudit_flows.ending import key_of_source
 from embaudit_flows.notify import Notifier, notify_on_failure
-from embaudit_flows.summary import key_of_source
 
 POLICY = """
 [require]

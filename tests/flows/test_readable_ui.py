@@ -18,7 +18,7 @@ from embaudit.questions.audit import AuditRequest
 from embaudit.warehouse.gate import GateTripped
 from embaudit.words.errors import UsageError
 from embaudit_flows.audit import audit
-from embaudit_flows.summary import key_of_source
+from embaudit_flows.ending import key_of_source
 from embaudit_tasks.log_lines import LOGGERS, ReadableLines
 
 SOURCES = {

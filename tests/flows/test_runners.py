@@ -20,7 +20,7 @@ from worker_processes import alive, children, wait_for
 from embaudit.steps.workers import gpu_of, threads_of
 from embaudit.words.errors import MeasureError, UsageError
 from embaudit_flows.maintain import maintain
-from embaudit_flows.runners import computing_elsewhere, pooled
+from embaudit_flows.measure import computing_elsewhere, pooled
 
 # Many small shards, and one thread everywhere: sums are then the same to the last bit.
 SHARDS = {
@@ -208,7 +208,7 @@ def test_a_cluster_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -
     address = f"tcp://127.0.0.1:{free_port()}"
     monkeypatch.setenv("EMBAUDIT_RUNNER", "dask")
     monkeypatch.setenv("EMBAUDIT_RUNNER_ADDRESS", address)
-    monkeypatch.setattr("embaudit.steps.cluster.SECONDS_TO_ANSWER", 1)
+    monkeypatch.setattr("embaudit.steps.workers.SECONDS_TO_ANSWER", 1)
     with pytest.raises(UsageError, match=f"No Dask scheduler answers at {address}"):
         pooled(maintain)
 

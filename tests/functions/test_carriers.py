@@ -13,10 +13,9 @@ from suite import FunctionSuite
 
 from benchmarks.serving.server import Refusal, Served, serving
 from embaudit.checkpoint import Checkpoint, LoadOptions
-from embaudit.embedders.as_stored import AsStored
 from embaudit.embedders.checkpoint import CheckpointFunction
 from embaudit.embedders.endpoint.recognise import open_endpoint
-from embaudit.embedders.function import EmbeddingFunction
+from embaudit.embedders.function import AsStored, EmbeddingFunction
 from embaudit.embedders.object.carrier import ObjectFunction
 from embaudit.embedders.opened import open_function
 

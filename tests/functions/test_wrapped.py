@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from embaudit.checkpoint import TextKind
-from embaudit.embedders.as_documents import AsDocuments
-from embaudit.embedders.function import Answers, EmbeddingFunction, WrappedFunction
+from embaudit.embedders.function import Answers, AsDocuments, EmbeddingFunction, WrappedFunction
 from embaudit.questions.parity.requested import FirstDimensions
 
 

@@ -15,7 +15,7 @@ from ready_warehouses import put_audit
 from embaudit.cli.main import cli
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.gate import load_policy, run_gate
-from embaudit.warehouse.gate.figures import FIGURES
+from embaudit.warehouse.gate.policy import FIGURES
 from embaudit.words.errors import CheckFailed, EmbauditError, UsageError, WarehouseError
 
 POLICY = """

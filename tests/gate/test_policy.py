@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from embaudit.cli.main import cli
 from embaudit.warehouse.gate import Policy, load_policy
-from embaudit.warehouse.gate.figures import FIGURES
+from embaudit.warehouse.gate.policy import FIGURES
 from embaudit.words.errors import UsageError
 
 LIMIT = '[[limit]]\nsummary = "socm_summary"\nmeasure = "socm_mean"\nmax = 0.6\n'

@@ -14,9 +14,9 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from embaudit.checkpoint import Checkpoint
-from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Finding
 from embaudit.measures.integrity.certificate import trace
-from embaudit.measures.integrity.certificate_findings import certificate_findings
+from embaudit.measures.integrity.not_computed import certificate_findings
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "checkpoint"))
 from tiny_models import FAMILIES, build, change_json, declare, dense, layer_norm, load, pooling

@@ -11,7 +11,7 @@ import torch
 
 from embaudit.checkpoint import Checkpoint
 from embaudit.measures.integrity.blocks import read_blocks
-from embaudit.measures.integrity.heads import head_findings, spread_of_halves
+from embaudit.measures.integrity.integrity import head_findings, spread_of_halves
 from embaudit.measures.integrity.layer_order import _unit, best_order
 
 

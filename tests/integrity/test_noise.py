@@ -9,7 +9,7 @@ import torch
 from integrity_copies import noise
 
 from embaudit.checkpoint import Checkpoint
-from embaudit.measures.integrity.noise import KURTOSES, can_tell, edge_of, look_at
+from embaudit.measures.integrity.lattice import KURTOSES, can_tell, edge_of, look_at
 
 SHAPES = [(32, 32), (64, 32), (32, 200), (128, 384), (384, 128), (512, 512), (1536, 384), (30_000, 128)]
 

@@ -10,7 +10,7 @@ import pytest
 from tiny import tiny_bert
 
 from embaudit.checkpoint import LoadOptions, load_checkpoint
-from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Finding
 from embaudit.measures.integrity.files import file_findings
 
 OURS = {"positions_not_computed", "prompt_not_picked"}

@@ -16,7 +16,7 @@ from older import is_transformers_4
 from some_rows import mostly_slow
 
 from embaudit.checkpoint import Checkpoint
-from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Finding
 from embaudit.measures.integrity.letter_case import accented, letter_findings, read_letters, words
 from embaudit.measures.integrity.rows import read_rows
 from embaudit.measures.integrity.tokens import token_findings

@@ -19,26 +19,30 @@ from tiny import tiny_bert
 from embaudit.checkpoint.vocabulary.script import script_of
 from embaudit.declared.chart import Chart
 from embaudit.declared.document import Table
-from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Finding
 from embaudit.measures.languages import SENTENCES, LanguageRow, LanguagesSettings
 from embaudit.measures.languages.findings import findings, section
-from embaudit.measures.languages.sentences import (
+from embaudit.measures.languages.steps import (
     NAMES,
+    _vectors,
     all_sentences,
     character_grams,
     chosen,
+    declared_languages,
     found,
+    grams_found,
+    is_declared,
     is_told_apart,
     margins,
     mean_cosine,
+    measure,
     nearest,
     same_pairs,
     share_estimate,
     unknown_share,
 )
-from embaudit.measures.languages.steps import _vectors, declared_languages, grams_found, is_declared, measure
 from embaudit.measures.run import Run
-from embaudit.pages.svg import svg
+from embaudit.pages.html import svg
 from embaudit.statistics.intervals import score_share
 from embaudit.steps.staging.stage import read_rows
 from embaudit.words.estimate import Estimate
@@ -361,6 +365,6 @@ def test_as_much_is_encoded_as_is_estimated() -> None:
 
 
 def _readable() -> Any:
-    from embaudit.measures.workload import Readable
+    from embaudit.measures.measure import Readable
 
     return Readable(6, 72, 384, 30_522, 1_000, 256, {}, {})

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from embaudit.checkpoint import Checkpoint, Encoder
-from embaudit.measures.length.cosine import mean_cosine
 from embaudit.measures.length.curve import (
     CONTROLS,
     MAX_CONTROL_BINS,
@@ -15,7 +14,7 @@ from embaudit.measures.length.curve import (
     limits_of,
     natural_curve,
 )
-from embaudit.measures.length.spans import length_bins, span_start
+from embaudit.measures.length.spans import length_bins, mean_cosine, span_start
 
 BINS = length_bins(126, 40)
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embaudit.measures.length.cosine import mean_cosine
+from embaudit.measures.length.spans import mean_cosine
 from embaudit.words.errors import MeasureError
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from embaudit.measures.length.cosine import MeanCosine, mean_cosine
 from embaudit.measures.length.curve import BinValue, Rise, rises
+from embaudit.measures.length.spans import MeanCosine, mean_cosine
 
 
 def value(condition: str, low: int, mean: float | None) -> BinValue:

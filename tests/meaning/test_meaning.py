@@ -15,8 +15,16 @@ from measure_alone import run_of
 from tiny import tiny_bert
 
 from embaudit.measures.meaning import MeaningSettings
-from embaudit.measures.meaning.triples import CONTRASTS, REWORDINGS, SENTENCE, sentences, told, words_nearer
-from embaudit.measures.meaning.work import findings, meaning_of_sentences
+from embaudit.measures.meaning.work import (
+    CONTRASTS,
+    REWORDINGS,
+    SENTENCE,
+    findings,
+    meaning_of_sentences,
+    sentences,
+    told,
+    words_nearer,
+)
 from embaudit.steps.staging.stage import read_rows
 
 SIMILARITIES = st.lists(st.tuples(st.floats(-1, 1), st.floats(-1, 1)), min_size=1, max_size=60)

@@ -12,7 +12,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
 from embaudit.cli.main import cli
-from embaudit.remedies.mitigation.prune import pieces, prunable, pruned
+from embaudit.remedies.mitigation.rows import pieces, prunable, pruned
 from embaudit.remedies.mitigation.write import write_mitigated
 from embaudit.words.errors import NotMeasurable, UsageError
 

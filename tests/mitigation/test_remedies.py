@@ -13,9 +13,8 @@ from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoin
 from embaudit.measures.mitigation import REMEDIES, Remedy
 from embaudit.measures.mitigation.remedies import SPACES, encode_with, fitted, insert_all, insert_with, losses
 from embaudit.measures.sticky.points import every_against_every
-from embaudit.measures.sticky.steps.severe import treatable
-from embaudit.remedies.mitigation.rows import HOWS
-from embaudit.remedies.mitigation.space import WithoutComponents
+from embaudit.measures.sticky.steps.verdicts import treatable
+from embaudit.remedies.mitigation.rows import HOWS, WithoutComponents
 from embaudit.remedies.mitigation.write import write_mitigated
 from embaudit.words.errors import NotMeasurable
 

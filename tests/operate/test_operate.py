@@ -14,7 +14,7 @@ from ports import free_port
 from postgres_server import USER, Postgres
 from site_of_ones_own import Site, commands_under, kill_all, new_site, toml_under, wait_until
 
-from embaudit_flows.summary import key_of_source
+from embaudit_flows.ending import key_of_source
 
 pytestmark = pytest.mark.slow
 

@@ -21,9 +21,8 @@ from embaudit.measures.length.page import cosine_chart
 from embaudit.measures.socm.page import CELLS, density_chart
 from embaudit.measures.sticky.charts import shift_chart
 from embaudit.pages.audit import audit_page
-from embaudit.pages.html import render
-from embaudit.pages.svg import FULL_WIDTH, specification, svg
-from embaudit.words.shown import visible
+from embaudit.pages.html import FULL_WIDTH, render, specification, svg
+from embaudit.words.sentences import visible
 
 
 def chart_of(*layers: Layer, x: Axis | None = None, y: Axis | None = None, **named: Any) -> Chart:
@@ -112,7 +111,7 @@ def test_a_picture_that_stands_in_the_earlier_page_is_not_drawn_again(monkeypatc
         return Page("t", [], [], [Section("s", [chart_of(Layer("point", [Mark(0, 0.5, label=label)]))])])
 
     first = render(page_of("the"))
-    monkeypatch.setattr("embaudit.pages.svg._draw", lambda wording, key: Markup("<svg>anew</svg>"))
+    monkeypatch.setattr("embaudit.pages.html._draw", lambda wording, key: Markup("<svg>anew</svg>"))
     assert render(page_of("the"), first) == first
     assert "<svg>anew</svg>" in render(page_of("other"), first)
     assert "<svg>anew</svg>" in render(page_of("the"), first.replace("data-key", "data-other"))

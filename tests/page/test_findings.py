@@ -10,16 +10,15 @@ from plausible import plausible_rows
 from plausible_records import staged_findings
 from told_before import unread
 
-from embaudit.declared.finding import MAX_FINDINGS, Finding
-from embaudit.declared.rule import Rule
+from embaudit.declared.rule import MAX_FINDINGS, Finding, Rule
 from embaudit.measures import MEASURES
 from embaudit.measures.findings import find_all
 from embaudit.measures.geometry.work import DOMINATING, ISOTROPY, MATTERS
 from embaudit.measures.impact.findings import LOSS
 from embaudit.measures.layers.findings import TOKENS_ALIKE
 from embaudit.measures.length.findings import LONG_PAIRS, MIN_PAIRS, RANKING, RISE
+from embaudit.measures.listed import load_profile
 from embaudit.measures.occurrence.work import REMOVAL, SEVERE_TEXTS
-from embaudit.measures.profile import load_profile
 from embaudit.measures.socm.findings import CUT_TEXTS, THROWN_AWAY
 from embaudit.measures.sticky.findings import ONE_COPY, SEARCH, WORST_TOKEN
 from embaudit.pages.audit import audit_page

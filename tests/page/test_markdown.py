@@ -13,7 +13,7 @@ from some_rows import mostly_slow
 from embaudit.declared.document import Table
 from embaudit.pages.audit import audit_page
 from embaudit.pages.markdown import plain, render
-from embaudit.words.shown import visible
+from embaudit.words.sentences import visible
 
 # As the UI's reader: with HTML, tables and addresses that become links.
 READER = MarkdownIt("commonmark", {"html": True, "linkify": False}).enable("table").enable("strikethrough")

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from embaudit.declared.document import Column, Page, Section, Table, Value
-from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Finding
 from embaudit.measures.tempscale.findings import section as temperature_section
 from embaudit.pages.audit import audit_page
 from embaudit.pages.general import gate_section, identity, stored_verdict

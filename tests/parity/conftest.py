@@ -12,7 +12,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors, trainers
 from transformers import PreTrainedTokenizerFast
 
 from embaudit.checkpoint import Checkpoint, LoadOptions, load_checkpoint
-from embaudit.checkpoint.hard_texts import long_text
+from embaudit.checkpoint.agreement import long_text
 
 if TYPE_CHECKING:
     from tiktoken import Encoding

@@ -10,13 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embaudit.checkpoint import Checkpoint, Encoder
-from embaudit.checkpoint.hard_texts import WORDS
+from embaudit.checkpoint.agreement import WORDS
 from embaudit.questions.parity.clients import HEADERS, TEXT_CHANGES
-from embaudit.questions.parity.compare import apart, compare_kind
+from embaudit.questions.parity.compare import FILLERS, SHORT_WORDS, apart, compare_kind, text_of, texts_by_kind
 from embaudit.questions.parity.explain import explain
-from embaudit.questions.parity.forms import forms_of
 from embaudit.questions.parity.readings import alternatives, declared, whole_alternatives
-from embaudit.questions.parity.texts import FILLERS, SHORT_WORDS, text_of, texts_by_kind
+from embaudit.questions.parity.requested import forms_of
 from embaudit.questions.parity.vectors import DECLARED, Maker, PoolingVariant
 
 VECTORS = st.lists(st.lists(st.floats(-3, 3), min_size=4, max_size=4), min_size=1, max_size=5)

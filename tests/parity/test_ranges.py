@@ -20,7 +20,7 @@ from embaudit.embedders.endpoint.recognise import open_endpoint
 from embaudit.measures.quality.material import Material, sample_material
 from embaudit.questions.check.served import check_served
 from embaudit.questions.parity.parity import ParityReport, compare_with
-from embaudit.questions.passport import canaries
+from embaudit.questions.passport import make
 from embaudit.questions.passport.make import make_passport
 from embaudit.questions.passport.verify import verify_with
 
@@ -103,7 +103,7 @@ class TestHowFarAPassportReaches:
     def test_less_far(
         self, long_checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch, affordable: float, reached: int
     ) -> None:
-        monkeypatch.setattr(canaries, "AFFORDABLE", affordable)
+        monkeypatch.setattr(make, "AFFORDABLE", affordable)
         known = CheckpointFunction(long_checkpoint)
         passport = make_passport(known)
         line = f"The same function for texts of up to {reached:,} tokens, the longest that were tried."

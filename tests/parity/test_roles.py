@@ -117,7 +117,7 @@ def test_what_is_refused_anyway_is_not_refused_twice(spaced_checkpoint: Checkpoi
 
 
 def _too_long(checkpoint: Checkpoint) -> set[str]:
-    from embaudit.questions.parity.texts import texts_by_kind
+    from embaudit.questions.parity.compare import texts_by_kind
 
     return {kind for kind, texts in texts_by_kind(checkpoint).items() if any(len(text) > 700 for text in texts)}
 

@@ -11,9 +11,8 @@ import pytest
 from benchmarks.serving.server import Served, serving
 from embaudit.embedders.endpoint.recognise import open_endpoint
 from embaudit.measures.quality.lengths import Declared, length_findings
-from embaudit.questions.parity.apart import is_rounding
 from embaudit.questions.parity.asking import BatchingCheck, ask_in_a_batch, ask_otherwise
-from embaudit.questions.parity.compare import HALF, SAME, KindDifference, compare_kind, rounding_of
+from embaudit.questions.parity.compare import HALF, SAME, KindDifference, compare_kind, is_rounding, rounding_of
 from embaudit.questions.parity.explain import Explanation, _Way
 from embaudit.questions.parity.findings import finding_of_asking
 from embaudit.questions.parity.readings import Reading

@@ -10,9 +10,8 @@ from tiny import tiny_bert
 
 from embaudit.checkpoint import Checkpoint, LoadOptions, load_checkpoint
 from embaudit.embedders.checkpoint import CheckpointFunction
-from embaudit.questions.passport.file import write_passport
 from embaudit.questions.passport.make import make_passport
-from embaudit.questions.passport.passport import Passport
+from embaudit.questions.passport.passport import Passport, write_passport
 
 OPTIONS = LoadOptions(device="cpu")
 

@@ -18,11 +18,9 @@ import embaudit
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
 from embaudit.checkpoint.tokenizer import NO_LIMIT
 from embaudit.embedders.checkpoint import CheckpointFunction
-from embaudit.questions.parity.texts import ROLES
-from embaudit.questions.passport.canaries import PURPOSES, canary_texts
-from embaudit.questions.passport.file import read_passport, write_passport
-from embaudit.questions.passport.make import make_passport
-from embaudit.questions.passport.passport import Passport, checksum_of
+from embaudit.questions.parity.compare import ROLES
+from embaudit.questions.passport.make import PURPOSES, canary_texts, make_passport
+from embaudit.questions.passport.passport import Passport, checksum_of, read_passport, write_passport
 from embaudit.questions.passport.schema import passport_schema
 from embaudit.words.errors import StorageError, UsageError
 

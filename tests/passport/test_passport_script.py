@@ -15,8 +15,8 @@ import pytest
 
 from embaudit.checkpoint import Checkpoint, LoadOptions
 from embaudit.embedders.checkpoint import CheckpointFunction
-from embaudit.questions.passport.file import write_passport
 from embaudit.questions.passport.make import make_passport
+from embaudit.questions.passport.passport import write_passport
 
 pytestmark = pytest.mark.slow
 

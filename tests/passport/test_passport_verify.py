@@ -31,11 +31,11 @@ from embaudit.embedders.checkpoint import CheckpointFunction
 from embaudit.embedders.endpoint.client import EndpointError
 from embaudit.embedders.endpoint.recognise import open_endpoint
 from embaudit.pages.markdown import render
-from embaudit.questions.parity.texts import ROLES
+from embaudit.questions.parity.compare import ROLES
 from embaudit.questions.passport.make import make_passport
 from embaudit.questions.passport.page import passport_page
 from embaudit.questions.passport.passport import Canary, Passport, as_base64
-from embaudit.questions.passport.pattern import CAUSES, probable_cause
+from embaudit.questions.passport.roles import CAUSES, probable_cause
 from embaudit.questions.passport.verify import PassportReport, verify_with
 
 

@@ -10,7 +10,7 @@ import torch
 from tiny import ENGLISH
 
 from embaudit.checkpoint import Checkpoint, Encoder
-from embaudit.checkpoint.weighted import weighted_vectors
+from embaudit.checkpoint.encoder import weighted_vectors
 from embaudit.measures.placement.places import (
     Goal,
     TextSearch,

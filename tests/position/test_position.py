@@ -16,8 +16,7 @@ from tiny import ENGLISH
 
 from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.measures.collection import collection_of as staged_collection
-from embaudit.measures.collection import read_collection
-from embaudit.measures.pieces import start_of
+from embaudit.measures.collection import read_collection, start_of
 from embaudit.measures.position import DEPTHS, PositionSettings
 from embaudit.measures.position import findings as found_by
 from embaudit.measures.position.depths import Duel, Gains, draw_duels, is_lost

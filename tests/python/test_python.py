@@ -191,7 +191,7 @@ def test_a_model_in_memory_is_the_checkpoint_of_its_folder(
 def test_the_callback_example_of_the_docs(
     model: SentenceTransformer, saved_model: Path, tiny_profile: Path, home: Path, tmp_path: Path
 ) -> None:
-    from embaudit.api.callback import close_event_connection
+    from embaudit.api.audit import close_event_connection
 
     trainer = SmallTrainer(model, tmp_path / "out")
     close_event_connection()  # of an earlier test: it may draw from ``random`` at any time

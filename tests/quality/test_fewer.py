@@ -17,14 +17,13 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
 from embaudit.checkpoint.encoder import counted
-from embaudit.checkpoint.size import multiplied, tokens_within
+from embaudit.checkpoint.memory import multiplied, tokens_within
 from embaudit.measures.integrity.function import function_findings
-from embaudit.measures.integrity.hard import HardTexts
-from embaudit.measures.integrity.numerics import full_findings
-from embaudit.measures.quality.collapse import of_more, participation_ratio
-from embaudit.measures.quality.fewer import LEAST, OPERATIONS, RULE, fewer
+from embaudit.measures.integrity.numerics import HardTexts, full_findings
 from embaudit.measures.quality.material import Material, sample_material
 from embaudit.measures.quality.quality import quality_findings
+from embaudit.measures.quality.scores import LEAST, OPERATIONS, RULE, fewer
+from embaudit.measures.quality.words import of_more, participation_ratio
 from embaudit.questions.check import check as checking
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "anatomy"))

@@ -11,7 +11,7 @@ import torch
 from tiny import tiny_bert
 
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
-from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Finding
 from embaudit.measures.quality import quality as quality_module
 from embaudit.measures.quality.alternatives import other_prompts, other_special_tokens
 from embaudit.measures.quality.material import Material, sample_material

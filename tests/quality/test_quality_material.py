@@ -6,7 +6,7 @@ from pathlib import Path
 
 from embaudit.corpora.judged import load_judged
 from embaudit.corpora.load import load_corpus
-from embaudit.corpora.shapes import TextPair
+from embaudit.corpora.tally import TextPair
 from embaudit.measures.quality.material import (
     MAX_DATA_SETS,
     MAX_DOCUMENTS,

@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from embaudit.declared.finding import Level
+from embaudit.declared.rule import Level
 from embaudit.measures.quality.alternatives import Alternative
-from embaudit.measures.quality.collapse import participation_ratio
 from embaudit.measures.quality.counterfactual import counterfactual_findings, holm, not_after_tokenizer
-from embaudit.measures.quality.layers import Layers, layer_findings
-from embaudit.measures.quality.limit import limit_findings
+from embaudit.measures.quality.scale import Layers, layer_findings, limit_findings
 from embaudit.measures.quality.scores import ResampledScore
+from embaudit.measures.quality.words import participation_ratio
 
 
 def an_independent_score(value: float, deviation: float, seed: int) -> ResampledScore:

@@ -11,8 +11,8 @@ import scipy
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.metrics import roc_auc_score
 
-from embaudit.measures.quality.baselines import WORDS, _tfidf
 from embaudit.measures.quality.material import Collection, ScoredPairs
+from embaudit.measures.quality.measured import WORDS, _tfidf
 from embaudit.measures.quality.scale import _above, _threshold
 from embaudit.measures.quality.scores import SEED, CollectionScorer, PairScorer, ResampledScore
 from embaudit.statistics.intervals import resample_clusters

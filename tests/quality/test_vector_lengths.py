@@ -13,7 +13,7 @@ from some_rows import mostly_slow
 from tiny import tiny_bert
 
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
-from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Finding
 from embaudit.measures.quality.lengths import Declared, length_findings
 from embaudit.measures.quality.material import Material, sample_material
 from embaudit.measures.quality.measured import MeasuredCollection

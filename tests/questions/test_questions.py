@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from pydantic import BaseModel
 
 import embaudit
-from embaudit.cli import questions as commands
+from embaudit.cli import question as commands
 from embaudit.cli.question import flag_of
 from embaudit.declared.option import Argument, written_as
 from embaudit.questions.answered import answer_key, parameters_of, question_key, subjects_of

@@ -12,7 +12,7 @@ from scipy.stats import spearmanr
 
 from embaudit.corpora import load_corpus
 from embaudit.corpora.downstream.material import GradedPairs, pick_graded
-from embaudit.corpora.downstream.similarity import Similarity
+from embaudit.corpora.downstream.retrieval import Similarity
 from embaudit.words.errors import NotMeasurable
 
 Sets = Mapping[str, list[tuple[str, str, float]]]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from embaudit.measures.tempscale.compare import average_pieces, fitted_baselines, pieces_of
-from embaudit.remedies.mitigation.space import Centring, Whitening
+from embaudit.remedies.mitigation.rows import Centring, Whitening
 from embaudit.words.errors import NotMeasurable
 
 FITTED = np.random.default_rng(1).normal(size=(200, 6)) @ np.random.default_rng(2).normal(size=(6, 6)) + 3.0

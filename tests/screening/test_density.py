@@ -11,8 +11,18 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embaudit.remedies.screening.count import CHARACTERS_PER_BATCH, TEXTS_PER_BATCH, counts_of, in_batches, tokenised
-from embaudit.remedies.screening.density import FALSE_ALARMS, OrdinaryRate, is_unusual, log_tail, score
+from embaudit.remedies.screening.density import (
+    CHARACTERS_PER_BATCH,
+    FALSE_ALARMS,
+    TEXTS_PER_BATCH,
+    OrdinaryRate,
+    counts_of,
+    in_batches,
+    is_unusual,
+    log_tail,
+    score,
+    tokenised,
+)
 
 IDS = st.lists(st.integers(0, 9), min_size=1, max_size=40)
 

@@ -21,7 +21,7 @@ from tiny import ENGLISH
 
 from embaudit.checkpoint.weightless import load_tokenizer_alone
 from embaudit.cli.main import cli
-from embaudit.remedies.screening.count import encoder_of_tokens
+from embaudit.remedies.screening.density import encoder_of_tokens
 from embaudit.remedies.screening.tokens import SevereToken, TokenList
 from embaudit.words.errors import CheckpointError, CorpusError, UsageError
 

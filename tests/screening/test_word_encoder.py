@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embaudit.remedies.screening import count
-from embaudit.remedies.screening.count import WordEncoder, encoder_of_tokens, splits_at_spaces
+from embaudit.remedies.screening import density
+from embaudit.remedies.screening.density import WordEncoder, encoder_of_tokens, splits_at_spaces
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -83,7 +83,7 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         asked.extend(texts)
         return [[len(text)] for text in texts]
 
-    monkeypatch.setattr(count, "MAX_WORDS", 3)
+    monkeypatch.setattr(density, "MAX_WORDS", 3)
     encoder = WordEncoder(encode)
     assert encoder(["a bb a", "ccc"]) == [[1, 2, 1], [3]]
     assert encoder(["a bb"]) == [[1, 2]]

@@ -10,8 +10,8 @@ import pytest
 from stores.test_langchain_faiss import build as langchain_folder
 
 import embaudit
+from embaudit.questions.search.curve import wider_settings
 from embaudit.questions.search.report import SearchReport
-from embaudit.questions.search.wider import wider_settings
 from embaudit.stores.search import Hits, SearchParameter, Settings, StoreSearch, Where
 from tests.planted_indexes import built, clustered, written
 

@@ -14,7 +14,7 @@ import pytest
 from hostile import Touch, bare_pickle, code
 
 from embaudit.corpora import load_corpus
-from embaudit.corpora.chosen_pairs import read_chosen_pairs
+from embaudit.corpora.records import read_chosen_pairs
 from embaudit.questions.audit import AuditRequest
 from embaudit.words.errors import CorpusError, EmbauditError, UsageError
 

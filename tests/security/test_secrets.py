@@ -14,7 +14,7 @@ from commands import run_here
 
 from embaudit.cli.process import _MaskedText
 from embaudit.declared.document import Page
-from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Finding
 from embaudit.embedders.endpoint.client import Failed
 from embaudit.pages.html import render as as_html
 from embaudit.pages.markdown import render as as_markdown

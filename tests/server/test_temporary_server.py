@@ -15,7 +15,7 @@ from some_rows import mostly_slow
 
 from embaudit.words.errors import ServerError, StorageError, UsageError
 from embaudit_flows.server import temporary
-from embaudit_flows.server.proxies import loopback_exempt, require_usable_proxies
+from embaudit_flows.server.settings import loopback_exempt, require_usable_proxies
 from embaudit_flows.server.temporary import TemporaryServer
 
 PROXY = "http://127.0.0.1:9"

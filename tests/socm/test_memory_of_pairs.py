@@ -17,7 +17,7 @@ from dataclasses import asdict
 from pathlib import Path
 import numpy as np
 import pyarrow as pa
-from embaudit.system.peak_memory import peak_memory
+from embaudit.system.processors import peak_memory
 from embaudit.measures.socm.clouds import clouds_of
 from embaudit.measures.socm.nuclear import Eigenvalues
 from embaudit.measures.socm.pairs import Accuracy, all_pairs, checked

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from random_clouds import by_definition, clouds_from, random_texts
 
 from embaudit.checkpoint.pooling import pool
-from embaudit.measures.socm.poolings import POOLINGS, cloud_angles, compare_poolings, pooled, shares_kept
+from embaudit.measures.socm.tightness import POOLINGS, cloud_angles, compare_poolings, pooled, shares_kept
 
 
 def by_roots(first: np.ndarray, second: np.ndarray) -> float:

@@ -23,15 +23,13 @@ from embaudit.measures.layers.steps import layer_statistics
 from embaudit.measures.length import LengthSettings
 from embaudit.measures.length.steps import length_curve
 from embaudit.measures.socm import SocmSettings
-from embaudit.measures.socm.steps.listed import socm_listed
-from embaudit.measures.socm.steps.samples import socm_plane, socm_tightness
-from embaudit.measures.socm.steps.summary import socm_summary
-from embaudit.measures.socm.steps.texts import socm_pairs, socm_texts
+from embaudit.measures.socm.steps.summary import socm_listed, socm_summary
+from embaudit.measures.socm.steps.texts import socm_pairs, socm_plane, socm_texts, socm_tightness
 from embaudit.questions.audit import AuditRequest
 from embaudit.steps.corpora import drawn_pairs, drawn_texts, rows_read, stage_corpus
 from embaudit.steps.results import CheckpointSpec, StagedCorpus
 from embaudit.steps.staging.stage import read_rows
-from embaudit.system.keys import content_key
+from embaudit.system.installed import content_key
 
 FIRST, REST, DRAWN = 40, 360, 40
 

@@ -11,8 +11,7 @@ from contextlib import closing
 
 import pytest
 
-from embaudit.steps.elsewhere import AHEAD, in_order, lost_workers
-from embaudit.steps.processes import WorkerDied
+from embaudit.steps.elsewhere import AHEAD, WorkerDied, in_order, lost_workers
 
 
 def where(part: int) -> tuple[int, int]:

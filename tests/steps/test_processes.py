@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from embaudit.steps.processes import WorkerDied, WorkerProcesses
+from embaudit.steps.elsewhere import WorkerDied, WorkerProcesses
 from embaudit.words.errors import CheckpointError
 
 LONG = "x" * 1_000_000
@@ -73,7 +73,7 @@ def test_a_call_whose_worker_dies_is_computed_again_and_the_others_are_not(
 def test_a_call_that_kills_every_worker_is_given_up(
     two: WorkerProcesses, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("embaudit.steps.processes.TRIES", 2)
+    monkeypatch.setattr("embaudit.steps.elsewhere.TRIES", 2)
     with pytest.raises(WorkerDied):
         two.submit(work, ("dies", tmp_path / "tries")).result()
     assert (tmp_path / "tries").read_text() == "xx"

@@ -16,7 +16,7 @@ from embaudit.corpora import load_corpus
 from embaudit.corpora.draw import Draw
 from embaudit.measures.socm.clouds import token_cloud
 from embaudit.measures.socm.pairs import given_pairs
-from embaudit.measures.socm.steps.listed import socm_listed
+from embaudit.measures.socm.steps.summary import socm_listed
 from embaudit.measures.task_material import MATERIAL_SCHEMA
 from embaudit.measures.tempscale import TempscaleSettings
 from embaudit.measures.tempscale.steps.temperatures import tempscale_vectors
@@ -25,7 +25,7 @@ from embaudit.steps.corpora import stage_corpus
 from embaudit.steps.results import CheckpointSpec, stage_rows
 from embaudit.steps.staging.stage import read_rows
 from embaudit_flows.plan import plan_audit
-from embaudit_tasks.mining import mined_pairs
+from embaudit_tasks.corpora import mined_pairs
 
 QUERY, DOCUMENT, TEXT = "the gold: ", "an old town: ", "music "
 WORDS = ENGLISH.split()

@@ -11,7 +11,7 @@ import pytest
 from tiny import tiny_bert
 
 from embaudit.measures import MEASURES
-from embaudit.pages.facts import _queries
+from embaudit.pages.audit import _queries
 from embaudit.words.errors import UsageError
 
 ALONE = """
@@ -22,7 +22,7 @@ from embaudit.checkpoint import load_checkpoint
 from embaudit.corpora import load_corpus
 from embaudit.measures import MEASURES
 from embaudit.measures.run import Run
-from embaudit.measures.profile import load_profile
+from embaudit.measures.listed import load_profile
 from embaudit.steps.corpora import stage_corpus
 from embaudit.steps.results import CheckpointSpec
 

@@ -13,7 +13,7 @@ from embaudit.corpora import load_corpus
 from embaudit.corpora.draw import Draw
 from embaudit.measures.socm.clouds import token_cloud
 from embaudit.measures.socm.pairs import given_pairs
-from embaudit.measures.socm.steps.listed import socm_contrast
+from embaudit.measures.socm.steps.summary import socm_contrast
 from embaudit.questions.audit import AuditRequest
 from embaudit.steps.corpora import stage_corpus
 from embaudit.steps.staging.stage import read_rows

@@ -11,9 +11,8 @@ from tiny import tiny_bert
 from embaudit.checkpoint import Encoder, load_checkpoint
 from embaudit.corpora import load_corpus
 from embaudit.corpora.draw import Draw
-from embaudit.measures.socm.poolings import POOLINGS, pooled
-from embaudit.measures.socm.steps.samples import socm_poolings
-from embaudit.measures.socm.steps.texts import socm_pairs
+from embaudit.measures.socm.steps.texts import socm_pairs, socm_poolings
+from embaudit.measures.socm.tightness import POOLINGS, pooled
 from embaudit.questions.audit import AuditRequest
 from embaudit.steps.corpora import drawn_texts, stage_corpus
 from embaudit.steps.staging.stage import read_rows

@@ -23,8 +23,8 @@ from embaudit.measures.sticky.moments import Moments
 from embaudit.measures.sticky.steps.files import moment_columns, read_frame, read_moments
 from embaudit.steps.corpora import drawn_pairs, drawn_texts, rows_read, some_texts, stage_corpus
 from embaudit.steps.results import Staged, StagedCorpus
-from embaudit.steps.staging import leftovers
-from embaudit.steps.staging.leftovers import LEASES, delete_leftovers, find_leftovers, in_use
+from embaudit.steps.staging import files as staged_files
+from embaudit.steps.staging.files import LEASES, delete_leftovers, find_leftovers, in_use
 from embaudit.steps.staging.stage import (
     is_staged,
     read_batches,
@@ -153,12 +153,12 @@ def test_a_record_that_was_changed_is_refused(tmp_path: Path) -> None:
 
 
 def age(path: str | Path, days: float = DAYS) -> None:
-    then = time.time() - days * leftovers.DAY_SECONDS
+    then = time.time() - days * staged_files.DAY_SECONDS
     os.utime(path, (then, then))
 
 
 def days_old(path: str | Path) -> float:
-    return (time.time() - Path(path).stat().st_mtime) / leftovers.DAY_SECONDS
+    return (time.time() - Path(path).stat().st_mtime) / staged_files.DAY_SECONDS
 
 
 def test_a_corpus_that_is_found_again_stays(tmp_path: Path) -> None:
@@ -203,7 +203,7 @@ def test_what_a_running_audit_used_is_not_deleted(
     age(path, used)
     with in_use(tmp_path):
         (lease,) = (tmp_path / LEASES).iterdir()
-        lease.write_text(repr(time.time() - began * leftovers.DAY_SECONDS))
+        lease.write_text(repr(time.time() - began * staged_files.DAY_SECONDS))
         age(lease, renewed)
         found = find_leftovers(tmp_path, None, 30)
         assert (path in found.staged) is goes
@@ -226,7 +226,7 @@ def test_a_lease_is_renewed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     from threading import Event
 
     renewed = Event()
-    monkeypatch.setattr(leftovers, "RENEWED_SECONDS", 0.001)
-    monkeypatch.setattr(leftovers, "mark_used", lambda paths: renewed.set())
+    monkeypatch.setattr(staged_files, "RENEWED_SECONDS", 0.001)
+    monkeypatch.setattr(staged_files, "mark_used", lambda paths: renewed.set())
     with in_use(tmp_path):
         assert renewed.wait(60)

@@ -27,7 +27,7 @@ from embaudit.steps.results import CheckpointSpec, Staged, StagedCorpus, version
 from embaudit.steps.staging.stage import read_rows
 from embaudit.steps.step import NotStaged, Outputs, Step, key_part, only_staged, part_of, step
 from embaudit.steps.tables import AuditCorpusRow
-from embaudit.system.keys import content_key
+from embaudit.system.installed import content_key
 from embaudit.words.errors import StorageError
 from embaudit_flows.plan import library_versions
 from embaudit_tasks.steps import GPU_TAG, task_of

@@ -11,10 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embaudit.checkpoint import Checkpoint, Encoder
-from embaudit.measures.sticky.evidence.dose import dose_rows, doses_that_fit
-from embaudit.measures.sticky.evidence.shift import similarity_shifts
-from embaudit.measures.sticky.insertion import OPERATORS, make_draw
-from embaudit.measures.sticky.pairs import SentencePair, spread_pairs
+from embaudit.measures.sticky.evidence.dose import dose_rows, doses_that_fit, similarity_shifts
+from embaudit.measures.sticky.insertion import OPERATORS, SentencePair, make_draw, spread_pairs
 from embaudit.measures.sticky.points import Points, every_against_every
 from embaudit.words.errors import MeasureError, NotMeasurable
 

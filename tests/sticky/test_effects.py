@@ -18,9 +18,9 @@ from embaudit.measures.sticky.effects import (
     measure_effects,
     near_u_before,
 )
+from embaudit.measures.sticky.moments import PROTOCOLS
 from embaudit.measures.sticky.plan import SearchFound
 from embaudit.measures.sticky.points import Points
-from embaudit.measures.sticky.scores import PROTOCOLS
 from embaudit.measures.sticky.verdicts import (
     Threshold,
     TokenEffects,

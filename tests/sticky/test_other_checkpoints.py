@@ -25,9 +25,8 @@ from embaudit.checkpoint.vocabulary.entries import read_vocabulary
 from embaudit.measures.sticky import StickySettings
 from embaudit.measures.sticky.baseline import sum_entries
 from embaudit.measures.sticky.effects import measure_effects
-from embaudit.measures.sticky.insertion import make_draw
-from embaudit.measures.sticky.moments import Moments, insert_tokens
-from embaudit.measures.sticky.pairs import SentenceSet
+from embaudit.measures.sticky.insertion import SentenceSet, make_draw
+from embaudit.measures.sticky.moments import PROTOCOLS, Moments, insert_tokens, score
 from embaudit.measures.sticky.plan import (
     choose_controls,
     choose_shortlists,
@@ -36,7 +35,6 @@ from embaudit.measures.sticky.plan import (
     shortlist_length,
 )
 from embaudit.measures.sticky.points import Points, every_against_every
-from embaudit.measures.sticky.scores import PROTOCOLS, score
 from embaudit.measures.sticky.verdicts import Threshold, adaptive_threshold, validation_value
 from embaudit.words.errors import MeasureError
 

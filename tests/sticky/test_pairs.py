@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embaudit.measures.sticky.pairs import distinct_sentences, split_sentences
+from embaudit.measures.sticky.insertion import distinct_sentences, split_sentences
 from embaudit.words.errors import CorpusError
 
 SENTENCES = [f"sentence {number}" for number in range(1_200)]

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embaudit.measures.profile import load_profile, profile_names
+from embaudit.measures.listed import load_profile, profile_names
 from embaudit.measures.sticky import StickySettings
+from embaudit.measures.sticky.moments import Scores
 from embaudit.measures.sticky.plan import (
     EXHAUSTIVE_PILOT,
     GOING_ON,
@@ -22,7 +23,6 @@ from embaudit.measures.sticky.plan import (
     shortlist_length,
     spend,
 )
-from embaudit.measures.sticky.scores import Scores
 from embaudit.measures.sticky.search import MIN_PILOT
 from embaudit.words.errors import MeasureError
 

@@ -9,11 +9,9 @@ from hypothesis import strategies as st
 from synthetic_points import moments_of, points_of
 
 from embaudit.checkpoint import Checkpoint, Encoder
-from embaudit.measures.sticky.insertion import OPERATORS
-from embaudit.measures.sticky.moments import NEAR_U, Moments, insert_tokens, plain_moments
-from embaudit.measures.sticky.pairs import SentencePair
+from embaudit.measures.sticky.insertion import OPERATORS, SentencePair
+from embaudit.measures.sticky.moments import NEAR_U, Moments, insert_tokens, plain_moments, score
 from embaudit.measures.sticky.points import Points, every_against_every, given_pairs
-from embaudit.measures.sticky.scores import score
 from embaudit.words.errors import MeasureError
 
 SENTENCES = [

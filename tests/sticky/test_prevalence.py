@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from synthetic_points import moments_of, points_of
 
+from embaudit.measures.sticky.moments import Scores, score
 from embaudit.measures.sticky.prevalence import MeasuredLosses, losses, noise, prevalence, shares_at_least
-from embaudit.measures.sticky.scores import Scores, score
 from embaudit.measures.sticky.search import halves
 from embaudit.measures.sticky.verdicts import severity_rows
 

@@ -12,11 +12,10 @@ from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoin
 from embaudit.checkpoint.vocabulary.entries import read_vocabulary
 from embaudit.corpora import load_corpus
 from embaudit.measures.sticky.evidence.enrichment import enrichment_rows
-from embaudit.measures.sticky.moments import insert_tokens
-from embaudit.measures.sticky.pairs import distinct_sentences, split_sentences
+from embaudit.measures.sticky.insertion import distinct_sentences, split_sentences
+from embaudit.measures.sticky.moments import insert_tokens, score
 from embaudit.measures.sticky.plan import eligible_tokens
 from embaudit.measures.sticky.points import Points, every_against_every
-from embaudit.measures.sticky.scores import score
 
 U = 0.19985
 

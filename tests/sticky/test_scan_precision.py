@@ -16,9 +16,8 @@ from embaudit.checkpoint.precision import ProductSeconds
 from embaudit.corpora import load_corpus
 from embaudit.measures.run import Run
 from embaudit.measures.sticky import StickySettings
-from embaudit.measures.sticky.moments import insert_tokens
+from embaudit.measures.sticky.moments import insert_tokens, score
 from embaudit.measures.sticky.points import every_against_every
-from embaudit.measures.sticky.scores import score
 from embaudit.measures.sticky.steps import candidates
 from embaudit.measures.sticky.steps.candidates import ScanPrecision, scan_precision
 from embaudit.questions.audit import AuditRequest

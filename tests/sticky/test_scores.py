@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from synthetic_points import moments_of, points_of
 
-from embaudit.measures.sticky.moments import Moments
+from embaudit.measures.sticky.moments import Moments, Retention, pull, retention, rho, rho_before, score, severity
 from embaudit.measures.sticky.points import Points
-from embaudit.measures.sticky.scores import Retention, pull, retention, rho, rho_before, score, severity
 
 DRAWS, ANCHORS, GROUPS = 3, 5, 2
 

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from synthetic_points import moments_of, points_of
 
+from embaudit.measures.sticky.moments import Scores, score
 from embaudit.measures.sticky.points import Points
-from embaudit.measures.sticky.scores import Scores, score
 from embaudit.measures.sticky.search import (
     MIN_PILOT,
     Stage,

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from embaudit.measures.sticky.moments import Scores
 from embaudit.measures.sticky.plan import ScoreBoard, misses_of
-from embaudit.measures.sticky.scores import Scores
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from warehouse_rows import rows
 from embaudit.checkpoint.precision import ProductSeconds
 from embaudit.measures import sticky
 from embaudit.measures.sticky.effects import Effect
-from embaudit.measures.sticky.steps import candidates, validation
-from embaudit.measures.sticky.steps.validation import FIGURES, differences
+from embaudit.measures.sticky.steps import candidates, verdicts
+from embaudit.measures.sticky.steps.verdicts import FIGURES, differences
 from embaudit.questions.audit import AuditRequest
 from embaudit_flows.audit import audit
 
@@ -41,9 +41,9 @@ def test_it_is_used_where_it_moves_no_figure(
     home: Path, tiny_checkpoint: Path, tiny_profile: Path, monkeypatch: pytest.MonkeyPatch, accepted: float, dtype: str
 ) -> None:
     monkeypatch.setattr(candidates, "product_seconds", lambda *given: ProductSeconds(0.008, 0.002, 128))
-    monkeypatch.setattr(validation, "ACCEPTED_SHARE", accepted)
+    monkeypatch.setattr(verdicts, "ACCEPTED_SHARE", accepted)
     # With few candidates all of them are validated as the rest of the audit.
-    monkeypatch.setattr(validation, "COMPARED_TOKENS", 5)
+    monkeypatch.setattr(verdicts, "COMPARED_TOKENS", 5)
     monkeypatch.setattr(sticky, "COMPARED_TOKENS", 5)
     request = AuditRequest.of(
         checkpoint=str(tiny_checkpoint),

@@ -11,9 +11,9 @@ import pytest
 
 import embaudit
 from embaudit.stores import place
-from embaudit.stores.drawn import drawn_groups
 from embaudit.stores.opened import open_store
 from embaudit.stores.place import ReadOptions
+from embaudit.stores.store import drawn_groups
 
 FILES, GROUPS, ROWS, D = 6, 80, 10, 4
 

@@ -191,7 +191,7 @@ def test_a_cluster_that_loses_its_last_worker_is_named_and_the_same_command_goes
 ) -> None:
     from distributed import LocalCluster
 
-    monkeypatch.setattr("embaudit.steps.cluster.SECONDS_TO_LOOK", 1.0)
+    monkeypatch.setattr("embaudit.steps.workers.SECONDS_TO_LOOK", 1.0)
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50) as cluster:
         at = {"EMBAUDIT_RUNNER": "dask", "EMBAUDIT_RUNNER_ADDRESS": cluster.scheduler_address}
         seen: list[int] = []
@@ -248,7 +248,7 @@ def test_a_checkpoint_is_opened_again_as_it_is_here_or_not_at_all(tiny_index: An
 def test_a_cluster_that_does_not_answer_is_named_before_anything_is_encoded(
     compared: Compared, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("embaudit.steps.cluster.SECONDS_TO_ANSWER", 1)
+    monkeypatch.setattr("embaudit.steps.workers.SECONDS_TO_ANSWER", 1)
     address = f"tcp://127.0.0.1:{free_port()}"
     said: list[str] = []
     with pytest.raises(UsageError, match=f"No Dask scheduler answers at {address}"):

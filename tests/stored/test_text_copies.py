@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Finding
 from embaudit.questions.search.report import look_at_search
 from embaudit.questions.vectors.profile import profile_of
 from embaudit.questions.vectors.report import look_at

@@ -18,9 +18,8 @@ from tiny import ENGLISH, tiny_bert
 
 from embaudit.checkpoint import Encoder, load_checkpoint
 from embaudit.corpora.downstream.retrieval import overlaps, ranked
-from embaudit.measures.surface.changes import CHANGES, HOMOGLYPHS, NEIGHBOURS, ZERO_WIDTH
+from embaudit.measures.surface.changes import CHANGES, HOMOGLYPHS, NEIGHBOURS, OTHER_SPELLINGS, PAIRS, ZERO_WIDTH
 from embaudit.measures.surface.findings import section
-from embaudit.measures.surface.spelling import OTHER_SPELLINGS, PAIRS
 from embaudit.measures.surface.steps import SurfaceEffect, distances, is_newly_unwritten
 
 BY_NAME = {change.name: change for change in CHANGES}

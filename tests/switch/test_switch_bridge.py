@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import scipy
 
-from embaudit.questions.switch.bridge import LAMBDAS, fit_least_squares, fit_orthogonal
 from embaudit.questions.switch.material import OldAndNew, search_of_vectors
+from embaudit.questions.switch.quality import LAMBDAS, fit_least_squares, fit_orthogonal
 from embaudit.questions.switch.search import MIXED, NEW, measure_search
 
 GENERATOR = np.random.default_rng(0)

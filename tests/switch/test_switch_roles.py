@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from embaudit.questions.switch.resampled import in_two_roles
+from embaudit.questions.switch.quality import in_two_roles
 from embaudit.questions.switch.search import first_ten, shared
 from embaudit.statistics.intervals import NORMAL
 from embaudit.words.estimate import Estimate

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis.extra.numpy import arrays
 
-from embaudit.corpora.downstream.threshold import best_f1, lets_other_share_through, share_of, transferred
+from embaudit.corpora.downstream.material import best_f1, lets_other_share_through, share_of, transferred
 from embaudit.statistics.intervals import MIN_UNITS
 
 # Few different values, so that there are ties.

@@ -18,7 +18,7 @@ from embaudit.pages.terminal import print_page
 from embaudit.questions.switch.cut_offs import ScaledPairs, default_cut_off, transfer, transfer_cut_offs
 from embaudit.questions.switch.material import OldAndNew, SwitchedPairs, SwitchedSearch, search_of_vectors
 from embaudit.questions.switch.page import switch_page
-from embaudit.questions.switch.resampled import mean_of, ratio_of
+from embaudit.questions.switch.quality import mean_of, ratio_of
 from embaudit.questions.switch.search import MIXED, OLD, measure_search
 from embaudit.questions.switch.switch import SwitchReport, switch_vectors
 from embaudit.words.errors import MeasureError

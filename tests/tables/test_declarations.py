@@ -11,7 +11,7 @@ import pytest
 from embaudit.declared.figure import Worse
 from embaudit.declared.table import COSINE, Interval, Row, Series, column, computed, rule
 from embaudit.measures.length.curve import CONDITIONS
-from embaudit.measures.sticky.scores import PROTOCOLS, Severity
+from embaudit.measures.sticky.moments import PROTOCOLS, Severity
 from embaudit.measures.tempscale.compare import ArmName, Recommendation
 from embaudit.warehouse.connect import open_writer
 from embaudit.warehouse.tables import TABLES

@@ -10,9 +10,9 @@ import duckdb
 import pytest
 
 from embaudit.warehouse.connect import open_reader, open_writer
+from embaudit.warehouse.describe import meaning_of_view, meanings_of_columns, written
 from embaudit.warehouse.lake import WRITER_TABLE
 from embaudit.warehouse.markdown import tables_page
-from embaudit.warehouse.meanings import meaning_of_view, meanings_of_columns, written
 from embaudit.warehouse.migrate import known_views
 from embaudit.warehouse.tables import TABLES
 from embaudit.warehouse.tables.sql import schema_page

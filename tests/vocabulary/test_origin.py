@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers.pre_tokenizers import ByteLevel
 
-from embaudit.checkpoint.vocabulary.origin import WordMarks, is_marker, origin_of, read_marks, token_bytes
+from embaudit.checkpoint.vocabulary.script import WordMarks, is_marker, origin_of, read_marks, token_bytes
 
 WORDPIECE = WordMarks(continuation="##")
 SENTENCEPIECE = WordMarks(start="▁")

@@ -16,8 +16,8 @@ from tokenizers.pre_tokenizers import BertPreTokenizer
 from transformers import PreTrainedTokenizerFast
 
 from embaudit.checkpoint.vocabulary.entries import TokenEntry, read_vocabulary
-from embaudit.checkpoint.vocabulary.origin import WordMarks, token_bytes
 from embaudit.checkpoint.vocabulary.reachability import Target, completions, texts_reaching
+from embaudit.checkpoint.vocabulary.script import WordMarks, token_bytes
 
 # The real vocabularies are loaded by one worker, once.
 pytestmark = pytest.mark.xdist_group("vocabularies")

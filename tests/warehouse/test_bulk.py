@@ -50,7 +50,7 @@ from itertools import groupby
 from pathlib import Path
 from plausible import audit_record, measure_runs
 from embaudit.warehouse.expectations.check import check_tables
-from embaudit.system.peak_memory import peak_memory
+from embaudit.system.processors import peak_memory
 from embaudit.warehouse.publish import StagedTable, publish
 
 folder, warehouse, pairs = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])

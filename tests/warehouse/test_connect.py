@@ -16,7 +16,7 @@ from some_rows import mostly_slow
 
 from embaudit.warehouse import connect
 from embaudit.warehouse.connect import open_reader, open_writer
-from embaudit.warehouse.transaction import transaction
+from embaudit.warehouse.write import transaction
 from embaudit.words.errors import StorageError, WarehouseError
 
 HOLDER = """
@@ -304,7 +304,7 @@ def test_what_a_killed_writer_committed_is_read_back(filled: Path, process: Call
 import os, sys, signal
 from pathlib import Path
 from embaudit.warehouse.connect import open_writer
-from embaudit.warehouse.transaction import transaction
+from embaudit.warehouse.write import transaction
 with open_writer(Path(sys.argv[1]), 0) as connection:
     with transaction(connection):
         connection.execute("INSERT INTO audit_corpus VALUES ('a2', 'sts', 's1')")
@@ -416,7 +416,7 @@ def test_an_interrupted_writer_rolls_back_and_lets_go(
 import sys, threading
 from pathlib import Path
 from embaudit.warehouse.connect import open_writer
-from embaudit.warehouse.transaction import transaction
+from embaudit.warehouse.write import transaction
 try:
     with open_writer(Path(sys.argv[1]), 0) as connection, transaction(connection):
         connection.execute("DELETE FROM audit_corpus")

@@ -13,7 +13,7 @@ import pytest
 from plausible import audit_record, expectation, measure_runs, plausible_rows, stage_all
 from ready_warehouses import put_audit
 
-from embaudit.warehouse import swap
+from embaudit.warehouse import export as exporting
 from embaudit.warehouse.connect import open_reader, open_writer
 from embaudit.warehouse.export import export
 from embaudit.warehouse.publish import publish
@@ -133,7 +133,7 @@ def test_a_full_disk_leaves_the_earlier_copy(published: Path, small_disk: Callab
 
 def test_exports_to_one_place_queue(published: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy.duckdb"
-    with swap.one_at_a_time(copy, 0), pytest.raises(StorageError, match="Another process has been exporting"):
+    with exporting.one_at_a_time(copy, 0), pytest.raises(StorageError, match="Another process has been exporting"):
         export(published, copy, 0.2)
     export(published, copy, 0, tables=["audit"])
 
@@ -155,7 +155,7 @@ def test_what_a_killed_export_left_goes_with_the_next(published: Path, tmp_path:
 
 
 def test_so_does_what_a_killed_export_left_among_the_versions(published: Path, tmp_path: Path) -> None:
-    left = tmp_path / "copies" / f".{swap.VERSION_PREFIX}20260101T000000.000000Z.aaaa.partial"
+    left = tmp_path / "copies" / f".{exporting.VERSION_PREFIX}20260101T000000.000000Z.aaaa.partial"
     left.mkdir(parents=True)
     os.utime(left, (time.time() - 7 * 3600,) * 2)
     export(published, tmp_path / "copies", 0, tables=["audit"])

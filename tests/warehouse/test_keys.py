@@ -8,9 +8,9 @@ import duckdb
 from made_up_migrations import FIRST, SECOND
 
 from embaudit.warehouse import migrate as migrations
-from embaudit.warehouse.keys import keys_of, primary_keys, without_keys
 from embaudit.warehouse.migrate import known_migrations
 from embaudit.warehouse.tables import TABLES
+from embaudit.warehouse.write import keys_of, primary_keys, without_keys
 
 
 def test_the_schema_without_keys_is_the_same_but_for_them() -> None:

@@ -16,13 +16,12 @@ from embaudit.corpora.scores import Score
 from embaudit.steps.staging.stage import write_rows
 from embaudit.system.address import Lake, Warehouse
 from embaudit.warehouse.connect import open_reader, open_writer
-from embaudit.warehouse.guard import require_inside
 from embaudit.warehouse.lake import WRITER_TABLE
 from embaudit.warehouse.publish import StagedTable, publish, publish_content
-from embaudit.warehouse.query import named_queries, run_query
+from embaudit.warehouse.query import named_queries, require_inside, run_query
 from embaudit.warehouse.scores import import_scores
 from embaudit.warehouse.tables import TABLES
-from embaudit.warehouse.transaction import transaction
+from embaudit.warehouse.write import transaction
 from embaudit.words.errors import EmbauditError, StorageError, UsageError, WarehouseError
 
 # Each opening loads two extensions and asks a server: half a second.

@@ -15,13 +15,12 @@ import pytest
 from plausible import NOON, audit_record, expectation, measure_runs, plausible_rows, stage_all
 from ready_warehouses import put_audit
 
-from embaudit.steps.staging.leftovers import delete_leftovers, find_leftovers
+from embaudit.steps.staging.files import delete_leftovers, find_leftovers
 from embaudit.system.address import Lake, Warehouse
-from embaudit.warehouse import vacuum as vacuums
+from embaudit.warehouse import prune as vacuums
 from embaudit.warehouse.connect import open_reader, open_writer
-from embaudit.warehouse.prune import DETAIL_TABLES, Keep, prune
+from embaudit.warehouse.prune import DETAIL_TABLES, Keep, prune, vacuum
 from embaudit.warehouse.publish import StagedTable, publish
-from embaudit.warehouse.vacuum import vacuum
 from embaudit.words.errors import StorageError, UsageError, WarehouseError
 
 COUNTS = {name: len(rows) for name, rows in plausible_rows().items()}

@@ -210,7 +210,7 @@ def test_many_blocks_stream_through_bounded_memory(process: Callable[..., subpro
 import sys
 from pathlib import Path
 import numpy as np
-from embaudit.system.peak_memory import peak_memory
+from embaudit.system.processors import peak_memory
 from embaudit.steps.staging.stage import write_columns
 schema = {"first": "int32", "second": "int32", "d_mu": "float64", "d_sigma": "float64", "socm": "float64"}
 def blocks(count):

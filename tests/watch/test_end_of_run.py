@@ -12,7 +12,7 @@ from prefect.client.schemas.objects import FlowRun, State
 from prefect.states import Completed, Crashed, Failed, Running
 from ready_warehouses import put_audit
 
-from embaudit_tasks.audit_task import AUDIT_LABEL, GATE_LABEL
+from embaudit_tasks.steps import AUDIT_LABEL, GATE_LABEL
 from embaudit_tasks.watch_audit import end_of
 
 

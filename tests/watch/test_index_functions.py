@@ -15,8 +15,8 @@ from index_library import Library, Put, named, texts_of
 from embaudit.checkpoint import LoadOptions
 from embaudit.embedders.opened import open_function
 from embaudit.questions.answered import parameters_of
-from embaudit.questions.passport.file import write_passport
 from embaudit.questions.passport.make import make_passport
+from embaudit.questions.passport.passport import write_passport
 from embaudit.watch.watch_list import read_watch_list
 from embaudit_flows.ask import answers_of_entry
 

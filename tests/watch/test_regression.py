@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 from plausible import plausible_rows
 
-from embaudit.measures.sticky.steps.validation import ACCEPTED_SHARE
-from embaudit.warehouse.compared import read_figures
+from embaudit.measures.sticky.steps.verdicts import ACCEPTED_SHARE
 from embaudit.warehouse.precision import OF_INTERVAL
-from embaudit.warehouse.regression import RULES, Figure, compare
+from embaudit.warehouse.regression import RULES, Figure, compare, read_figures
 
 SOCM = ("socm_summary", "wikipedia", "socm_mean")
 

@@ -9,9 +9,9 @@ import pytest
 
 from embaudit.checkpoint.loading import PROMPTS
 from embaudit.measures import DEFAULT_MEASURES
-from embaudit.measures.profile import load_profile
+from embaudit.measures.listed import load_profile
 from embaudit.questions.audit import NOT_ASKED, AuditSettings
-from embaudit.system.keys import content_key
+from embaudit.system.installed import content_key
 from embaudit.watch.watch_list import WatchList, read_watch_list
 from embaudit.words.errors import UsageError
 

@@ -11,9 +11,9 @@ from plausible import audit_record, measure_runs, plausible_rows, stage_all
 from postgres_server import USER
 
 from embaudit.system.address import Lake
-from embaudit.warehouse.compared import find_predecessor
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.publish import publish
+from embaudit.warehouse.regression import find_predecessor
 from embaudit.watch.history import WatchedRevision
 from embaudit.watch.watched import read_watched
 from embaudit.words.errors import CheckFailed

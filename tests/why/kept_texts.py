@@ -1,1 +1,82 @@
-/root/.pyenv/libexec/pyenv-hooks: line 24: enable: cannot open shared object /root/.pyenv/libexec/pyenv-realpath.dylib: /root/.pyenv/libexec/pyenv-realpath.dylib: cannot open shared object file: No such file or directory
+"""The packaged checkpoint's texts with their vectors, a store of them on disk, and a walk in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import embaudit
+from embaudit.checkpoint import Checkpoint, Encoder
+from embaudit.corpora.load import SAMPLE_FOLDER
+from embaudit.measures.quality.material import sample_material
+from embaudit.questions.why.report import WhyReport
+
+PACKAGED = "packaged:all-MiniLM-L6-v2"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Texts with their vectors and ids, and queries that are known to find one of them first."""
+
+    ids: list[str]
+    texts: list[str]
+    vectors: np.ndarray
+    queries: list[tuple[str, str]]
+    encoder: Encoder
+
+    def of(self, *texts: str) -> np.ndarray:
+        return self.encoder.encode_texts(list(texts))
+
+    def with_rows(
+        self, rows: Sequence[tuple[str, str, np.ndarray | None]]
+    ) -> tuple[list[str], list[str], list[object]]:
+        """Columns with more rows, or others of the same id."""
+        table: dict[str, tuple[str, object]] = {
+            one: (text, vector.tolist()) for one, text, vector in zip(self.ids, self.texts, self.vectors, strict=True)
+        }
+        for one, text, vector in rows:
+            table[one] = (text, None if vector is None else vector.tolist())
+        return list(table), [text for text, _ in table.values()], [vector for _, vector in table.values()]
+
+
+@pytest.fixture(scope="session")
+def kept(minilm: Checkpoint) -> Kept:
+    encoder = Encoder(minilm)
+    collection = sample_material().collections[0]
+    texts = [*collection.documents, *(SAMPLE_FOLDER / "wikipedia.txt").read_text("utf-8").splitlines()]
+    texts = list(dict.fromkeys(text for text in texts if text.strip()))
+    vectors = encoder.encode_texts(texts)
+    asked = encoder.encode_texts(list(collection.queries))
+    first = (asked @ vectors.T).argmax(axis=1)
+    ids = [f"row-{place}" for place in range(len(texts))]
+    found = [
+        (query, ids[place])
+        for query, place, relevant in zip(collection.queries, first.tolist(), collection.relevant, strict=True)
+        if place in relevant
+    ]
+    return Kept(ids, texts, vectors, found, encoder)
+
+
+def parquet(columns: tuple[list[str], list[str], list[object]], folder: Path, **more: list[object]) -> Path:
+    ids, texts, vectors = columns
+    file = folder / "rows.parquet"
+    pq.write_table(
+        pa.table({"id": ids, "text": texts, "vector": pa.array(vectors, pa.list_(pa.float32())), **more}), file
+    )
+    return file
+
+
+def walked(store: Path, query: str, expect: str, **given: object) -> WhyReport:
+    return embaudit.why(store, PACKAGED, query, expect, device="cpu", **given)  # type: ignore[arg-type]
+
+
+def named(report: WhyReport) -> tuple[str, str]:
+    (one,) = report.lost
+    assert one.sentence
+    return one.lost, one.cause

@@ -11,12 +11,12 @@ from benchmarks.reproduction import published
 from benchmarks.reproduction.bench import Bench
 from benchmarks.reproduction.compared import Comparison, compared
 from benchmarks.reproduction.stages.sticky import PAIRS
-from embaudit.corpora.chosen_pairs import read_chosen_pairs
+from embaudit.corpora.records import read_chosen_pairs
 from embaudit.measures.sticky import StickySettings
+from embaudit.measures.sticky.insertion import SentencePair
 from embaudit.measures.sticky.inspect import inspect_tokens
-from embaudit.measures.sticky.pairs import SentencePair
 from embaudit.measures.sticky.points import given_pairs
-from embaudit.measures.sticky.steps.vocabulary import read_tokens
+from embaudit.measures.sticky.steps.sentences import read_tokens
 from embaudit.steps.progress import tracked
 from embaudit.steps.staging.stage import read_rows
 

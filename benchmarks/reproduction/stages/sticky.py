@@ -25,8 +25,7 @@ from embaudit.measures.sticky.steps.reference import (
     measure_reference,
     reference_shard,
 )
-from embaudit.measures.sticky.steps.sentences import given_pairs
-from embaudit.measures.sticky.steps.vocabulary import read_tokens, token_similarity
+from embaudit.measures.sticky.steps.sentences import given_pairs, read_tokens, token_similarity
 from embaudit.measures.sticky.verdicts import adaptive_threshold
 from embaudit.statistics.intervals import spearman
 from embaudit.steps.results import Staged

@@ -9,7 +9,7 @@ from benchmarks.reproduction import published
 from benchmarks.reproduction.bench import Bench, rows_of
 from benchmarks.reproduction.compared import Comparison, compared
 from embaudit.measures import MEASURES
-from embaudit.measures.length.cosine import mean_cosine
+from embaudit.measures.length.spans import mean_cosine
 from embaudit.measures.task_material import read_vectors, sides_of
 from embaudit.steps.results import Staged
 

@@ -8,7 +8,7 @@ from typing import Any
 from benchmarks.reproduction import published
 from benchmarks.reproduction.bench import Bench, only, rows_of
 from benchmarks.reproduction.compared import Comparison, compared
-from embaudit.measures.sticky.steps.vocabulary import read_tokens, token_similarity
+from embaudit.measures.sticky.steps.sentences import read_tokens, token_similarity
 
 
 def measure(bench: Bench) -> dict[str, Any]:

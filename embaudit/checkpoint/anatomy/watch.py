@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from inspect import signature
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from embaudit.checkpoint.anatomy.model import Anatomy
+from embaudit.checkpoint.anatomy.family import Anatomy
 from embaudit.checkpoint.eager import eager_attention, no_attention
 from embaudit.words.errors import NotMeasurable
 

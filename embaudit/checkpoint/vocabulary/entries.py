@@ -14,9 +14,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
-from embaudit.checkpoint.vocabulary.origin import Origin, WordMarks, is_marker, origin_of, read_marks, token_bytes
 from embaudit.checkpoint.vocabulary.reachability import Encode, Target, texts_reaching
-from embaudit.checkpoint.vocabulary.script import COMMON, UNKNOWN, script_of
+from embaudit.checkpoint.vocabulary.script import (
+    COMMON,
+    UNKNOWN,
+    Origin,
+    WordMarks,
+    is_marker,
+    origin_of,
+    read_marks,
+    script_of,
+    token_bytes,
+)
 from embaudit.words.errors import CheckpointError, UsageError
 
 if TYPE_CHECKING:
@@ -53,7 +62,7 @@ class TokenEntry:
         token: as written in the vocabulary (``##ing``, ``▁the``, ``Ġthe``); empty for an id without a string.
         text: the decoded id; a leading space is kept if the vocabulary marks one.
         is_reachable: some text produces the id, or it is special and produced by its own string.
-        origin: see ``embaudit.checkpoint.vocabulary.origin.origin_of``.
+        origin: see ``embaudit.checkpoint.vocabulary.script.origin_of``.
         script: Unicode script; ``Common`` for digits, punctuation and markers, ``Unknown`` if undecodable.
     """
 

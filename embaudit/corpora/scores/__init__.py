@@ -3,16 +3,17 @@
 ``read`` opens files and folders, ``formats`` parses them, ``correlation`` computes Spearman's rho.
 """
 
-from embaudit.corpora.scores.correlation import (
+from embaudit.corpora.scores.formats import Score, SkippedSource
+from embaudit.corpora.scores.read import (
     Correlation,
+    ReadScores,
     ScoredMeasure,
     TaskCorrelation,
     average_over_tasks,
     correlate,
+    read_scores,
     spearman,
 )
-from embaudit.corpora.scores.formats import Score, SkippedSource
-from embaudit.corpora.scores.read import ReadScores, read_scores
 
 __all__ = [
     "Correlation",

@@ -12,9 +12,8 @@ from urllib.parse import quote
 import numpy as np
 
 from embaudit.checkpoint.prompts import NO_PROMPTS, Prompts
-from embaudit.embedders.endpoint.answers import LIST_BYTES, Answer, Endless, most_bytes
 from embaudit.embedders.endpoint.dialects import OPENAI, BadAnswer, Dialect, Encoding, Fields, as_vectors
-from embaudit.embedders.endpoint.exchange import Pace
+from embaudit.embedders.endpoint.exchange import LIST_BYTES, Answer, Endless, Pace, most_bytes
 from embaudit.embedders.function import AS_SUCH, IN_ORDER, LISTS, Answers, EmbeddingFunction, first_alike
 from embaudit.embedders.parts import GONE, Unanswered, encode_in_parts
 from embaudit.system.small_files import TooDeep

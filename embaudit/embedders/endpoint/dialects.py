@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from embaudit.embedders.endpoint.answers import MOST_NUMBERS
-from embaudit.words.shown import cut, quoted
+from embaudit.embedders.endpoint.exchange import MOST_NUMBERS
+from embaudit.words.sentences import cut, quoted
 
 if TYPE_CHECKING:
     from embaudit.checkpoint import TextKind

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from embaudit.embedders.object.interfaces import parameters
-from embaudit.words.errors import EmbauditError, UsageError, one_line
-from embaudit.words.suggest import did_you_mean
+from embaudit.words.errors import EmbauditError, UsageError, did_you_mean, one_line
 
 PREFIX = "python:"
 EXAMPLE = "It is python:MODULE:NAME, as in: from MODULE import NAME."

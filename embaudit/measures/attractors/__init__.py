@@ -24,8 +24,7 @@ from collections.abc import Iterator
 
 from embaudit.declared.figure import Worse
 from embaudit.declared.table import SHARE, Interval, Row, Series, column, rule
-from embaudit.measures.measure import CollectionSettings, Measure, Parts
-from embaudit.measures.workload import Readable, Work
+from embaudit.measures.measure import CollectionSettings, Measure, Readable, Work, parts_of
 
 # The added texts, and their tokens.
 TEXTS, TOKENS = 54, 20
@@ -124,22 +123,13 @@ class AttractorSummaryRow(Row, table="attractor_summary", key=("data_set",), ite
 
 ROWS: tuple[type[Row], ...] = (AttractorRow, HubRow, AttractorSummaryRow)
 
-
-# Increase this when values change: it is part of the keys of all the measure's steps.
 MEASURE_VERSION = 1
-
-
-def _parts() -> Parts:
-    from embaudit.measures.attractors import findings, steps
-
-    return Parts(measure=steps.measure, findings=findings.findings, page=findings)
-
 
 MEASURE = Measure(
     name="attractors",
     package=__name__,
     question="Which texts stand in everyone's results?",
-    parts=_parts,
+    parts=parts_of(__name__),
     settings=AttractorsSettings,
     version=MEASURE_VERSION,
     rows=ROWS,

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from embaudit.declared.document import Column, Part, Section, Table
-from embaudit.declared.finding import Finding, Level, Rows, interval
-from embaudit.declared.rule import Rule, percent
+from embaudit.declared.rule import Finding, Level, Rows, Rule, interval, percent
 from embaudit.measures.attractors import AttractorsSettings
 from embaudit.statistics.intervals import MIN_UNITS
 
@@ -112,7 +111,6 @@ def _short(text: str) -> str:
     return line if len(line) <= SHOWN else f"{line[:SHOWN].rstrip()} …"
 
 
-# Queries for the section's data, by name, for one audit.
 FACTS = {
     "attractors": "SELECT * FROM attractor WHERE audit_id = ? ORDER BY above DESC, met DESC, kind",
     "attractor_hubs": "SELECT * FROM hub WHERE audit_id = ? ORDER BY rank",

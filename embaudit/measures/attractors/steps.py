@@ -148,7 +148,7 @@ def _added(searched: Searched, encoder: Encoder) -> np.ndarray:
 
 def _by_words(searched: Searched) -> AttractorSimilarities | None:
     """By TF-IDF; a document without a word of the query is not found. None if no text has a word."""
-    from embaudit.measures.quality.baselines import word_cosines
+    from embaudit.measures.quality.measured import word_cosines
 
     one = searched.collection
     cosines = word_cosines([*one.queries, *one.documents], [*one.documents, *TEXTS])

@@ -6,8 +6,8 @@ A collection of long documents is searched in several ways, and each is scored b
     best(z)    s(q, d) = max over the pieces c of d of s(q, v(c))
     mean(z)    s(q, d) = s(q, mean over the pieces c of d of v(c))
 
-A piece is a run of whole sentences with at most z tokens (``embaudit.measures.pieces``); v is the served vector and s
-the declared similarity. The gain of a way is its mean nDCG@10 over queries minus that of ``whole``, paired. The size
+A piece is a run of whole sentences with at most z tokens (``embaudit.measures.collection``); v is the served vector and
+s the declared similarity. The gain of a way is its mean nDCG@10 over queries minus that of ``whole``, paired. The size
 that a checkpoint wants is chosen on half of the queries, and its gain reported on the others.
 
 The documents are the user's own if the median one is long enough to be cut. Otherwise, and without a collection, they
@@ -30,8 +30,7 @@ from pydantic import Field, field_validator
 
 from embaudit.declared.figure import Worse
 from embaudit.declared.table import ROUNDED_SHARE, Interval, Row, Series, column, rule
-from embaudit.measures.measure import DOCUMENTS, SAMPLE_TOKENS, CollectionSettings, Measure, Parts
-from embaudit.measures.workload import Readable, Work
+from embaudit.measures.measure import DOCUMENTS, SAMPLE_TOKENS, CollectionSettings, Measure, Readable, Work, parts_of
 
 # A piece of fewer tokens is hardly a sentence.
 SMALLEST = 8
@@ -136,22 +135,13 @@ class ChunkChoiceRow(Row, table="chunk_choice", key=("data_set",)):
 
 ROWS: tuple[type[Row], ...] = (ChunkRow, ChunkLengthRow, ChunkChoiceRow)
 
-
-# Increase this when values change: it is part of the keys of all the measure's steps.
 MEASURE_VERSION = 1
-
-
-def _parts() -> Parts:
-    from embaudit.measures.chunks import findings, steps
-
-    return Parts(measure=steps.measure, findings=findings.findings, page=findings)
-
 
 MEASURE = Measure(
     name="chunks",
     package=__name__,
     question="What chunk size does the checkpoint want?",
-    parts=_parts,
+    parts=parts_of(__name__),
     settings=ChunksSettings,
     version=MEASURE_VERSION,
     rows=ROWS,

@@ -14,8 +14,7 @@ import numpy as np
 
 from embaudit.corpora.downstream.split import in_report
 from embaudit.corpora.draw import content_order
-from embaudit.measures.collection import RESAMPLES
-from embaudit.measures.pieces import best_of
+from embaudit.measures.collection import RESAMPLES, best_of
 from embaudit.measures.quality.material import Collection
 from embaudit.statistics.intervals import mean_interval
 from embaudit.words.estimate import Estimate

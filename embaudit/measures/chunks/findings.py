@@ -11,8 +11,7 @@ from typing import Any
 from embaudit.declared.chart import Axis, Chart, Layer, Mark, Panel, Tone
 from embaudit.declared.chart import interval as interval_marks
 from embaudit.declared.document import Column, Part, Section, Table
-from embaudit.declared.finding import Finding, Level, Rows, interval
-from embaudit.declared.rule import Rule, number
+from embaudit.declared.rule import Finding, Level, Rows, Rule, interval, number
 from embaudit.measures.chunks import ChunksSettings
 
 # On composed documents, whole ones lose far more: .34 for all-MiniLM-L6-v2 and .52 for paraphrase-MiniLM-L3-v2, which
@@ -122,7 +121,6 @@ def _words(level: Level, meaning: str, advice: str) -> tuple[str, str]:
     return (few, MORE) if level == "not measured" else (meaning, advice)
 
 
-# Queries for the section's data, by name, for one audit.
 ORDER = "CASE way WHEN 'whole' THEN 0 WHEN 'best' THEN 1 ELSE 2 END, size"
 FACTS = {
     "chunk": f"SELECT * FROM chunk WHERE audit_id = ? ORDER BY {ORDER}",

@@ -9,8 +9,7 @@ import numpy as np
 
 from embaudit.corpora.downstream.retrieval import ranked
 from embaudit.measures.chunks import MEASURE_VERSION, ChunkChoiceRow, ChunkLengthRow, ChunkRow, ChunksSettings
-from embaudit.measures.collection import Searched, collection_of, read_collection
-from embaudit.measures.pieces import is_written, pieces_of
+from embaudit.measures.collection import Searched, collection_of, is_written, pieces_of, read_collection
 from embaudit.measures.run import Run
 from embaudit.steps.progress import tracked
 from embaudit.steps.results import CheckpointSpec, Staged, encoder_of
@@ -95,7 +94,7 @@ def _searched(
 ) -> tuple[Ways, dict[Key, dict[str, Any]], dict[Key, np.ndarray]]:
     """nDCG@10 by way; how many pieces there are; and BM25's nDCG@10."""
     from embaudit.measures.chunks.documents import WHOLE, Ways, best_of_pieces, mean_of_pieces, mean_scores
-    from embaudit.measures.quality.baselines import BM25, collection_overlap
+    from embaudit.measures.quality.measured import BM25, collection_overlap
 
     documents = material.collection.documents
     cut = {size: [pieces_of(text, size, encoder.own_ids) for text in documents] for size in sizes}

@@ -10,8 +10,7 @@ from typing import Literal
 
 from embaudit.declared.figure import Worse
 from embaudit.declared.table import ROUNDED_SHARE, SHARE, Interval, Range, Row, Series, column, rule
-from embaudit.measures.measure import CollectionSettings, Measure, Parts
-from embaudit.measures.workload import Readable, Work
+from embaudit.measures.measure import CollectionSettings, Measure, Readable, Work, parts_of
 
 # Of 38 rankings (eight ways, and ten draws of random dimensions for each of three cuts) of 90 queries with their
 # intervals and BM25, measured.
@@ -105,22 +104,13 @@ class CompressionRow(Row, table="compression", key=("way",), item="{way}"):
 
 ROWS: tuple[type[Row], ...] = (CompressionRow,)
 
-
-# Increase this when values change: it is part of the keys of all the measure's steps.
 MEASURE_VERSION = 1
-
-
-def _parts() -> Parts:
-    from embaudit.measures.compression import findings, steps
-
-    return Parts(measure=steps.measure, findings=findings.findings, page=findings)
-
 
 MEASURE = Measure(
     name="compression",
     package=__name__,
     question="What does a search lose with smaller vectors?",
-    parts=_parts,
+    parts=parts_of(__name__),
     settings=CompressionSettings,
     version=MEASURE_VERSION,
     rows=ROWS,

@@ -12,10 +12,9 @@ from typing import Any
 from embaudit.declared.chart import Axis, Chart, Layer, Mark, Panel
 from embaudit.declared.chart import interval as interval_marks
 from embaudit.declared.document import Column, Part, Section, Table
-from embaudit.declared.finding import Finding, Level, Rows, interval
-from embaudit.declared.rule import Rule, number
+from embaudit.declared.rule import Finding, Level, Rows, Rule, interval, number
 from embaudit.measures.compression import CompressionSettings
-from embaudit.measures.compression.compression import DRAWS
+from embaudit.measures.compression.steps import DRAWS
 from embaudit.statistics.intervals import MIN_UNITS, student_quantile
 
 # Two points of nDCG@10 are what choosing among good checkpoints makes; the interval must exclude a larger loss. On the
@@ -154,7 +153,6 @@ def _undecided(rows: list[dict[str, Any]]) -> str:
     )
 
 
-# Queries for the section's data, by name, for one audit.
 FACTS = {"compression": "SELECT * FROM compression WHERE audit_id = ? ORDER BY bytes DESC, way"}
 COLUMNS = {
     **{"way": Column("stored as"), "bytes": Column("bytes", ","), "of_float32": Column("of float32", ".0%")},

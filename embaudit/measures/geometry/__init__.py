@@ -9,7 +9,7 @@ from pydantic import Field
 
 from embaudit.declared.figure import Worse
 from embaudit.declared.table import COSINE, ROUNDED_SHARE, SHARE, TOLERANCE, Interval, Row, Series, column, rule
-from embaudit.measures.measure import DrawnSettings, Measure, Parts
+from embaudit.measures.measure import DrawnSettings, Measure, parts_of
 
 
 class GeometrySettings(DrawnSettings):
@@ -140,22 +140,13 @@ class GeometryDimensionRow(Row, table="geometry_dimension", key=("corpus", "rank
 
 ROWS: tuple[type[Row], ...] = (GeometryRow, GeometryDimensionRow)
 
-
-# Increase this when values change: it is part of the keys of all the measure's steps.
 MEASURE_VERSION = 3
-
-
-def _parts() -> Parts:
-    from embaudit.measures.geometry import work
-
-    return Parts(measure=work.measure, findings=work.findings, page=work)
-
 
 MEASURE = Measure(
     name="geometry",
     package=__name__,
     question="How do the vectors of a corpus fill their space?",
-    parts=_parts,
+    parts=parts_of(__name__),
     settings=GeometrySettings,
     version=MEASURE_VERSION,
     rows=ROWS,

@@ -8,8 +8,7 @@ from typing import Any
 
 from embaudit.corpora.draw import Draw
 from embaudit.declared.document import Column, Part, Section, Table
-from embaudit.declared.finding import Finding, Level, Rows, interval
-from embaudit.declared.rule import Rule, number
+from embaudit.declared.rule import Finding, Level, Rows, Rule, interval, number
 from embaudit.measures.geometry import MEASURE_VERSION, GeometryDimensionRow, GeometryRow, GeometrySettings
 from embaudit.measures.geometry.geometry import measure_geometry
 from embaudit.measures.run import Run
@@ -125,7 +124,6 @@ def _dominating(row: dict[str, Any]) -> Finding:
     )
 
 
-# Queries for the section's data, by name, for one audit.
 FACTS = {
     "geometry": "SELECT * FROM geometry WHERE audit_id = ? ORDER BY corpus",
     "geometry_dimensions": "SELECT * FROM geometry_dimension WHERE audit_id = ? ORDER BY corpus, rank",

@@ -14,8 +14,7 @@ from pydantic import Field
 
 from embaudit.declared.figure import Worse
 from embaudit.declared.table import COSINE, ROUNDED_SHARE, TOLERANCE, BigInt, Interval, Row, Series, column, rule
-from embaudit.measures.measure import DownstreamSettings, Measure, Parts
-from embaudit.measures.workload import Readable, Work
+from embaudit.measures.measure import DownstreamSettings, Measure, Readable, Work, parts_of
 
 
 class ImpactSettings(DownstreamSettings):
@@ -152,22 +151,13 @@ class ImpactQueryRow(Row, table="impact_query", key=("corpus", "query", "arm", "
 
 ROWS: tuple[type[Row], ...] = (ImpactRow, ImpactDataSetRow, ImpactTokenRow, ImpactQueryRow)
 
-
-# Increase this when values change: it is part of the keys of all the measure's steps.
 MEASURE_VERSION = 2
-
-
-def _parts() -> Parts:
-    from embaudit.measures.impact import findings, steps
-
-    return Parts(measure=steps.measure, findings=findings.findings, page=findings)
-
 
 MEASURE = Measure(
     name="impact",
     package=__name__,
     question="What do sticky tokens do to retrieval, clustering, classification and similarity?",
-    parts=_parts,
+    parts=parts_of(__name__),
     settings=ImpactSettings,
     version=MEASURE_VERSION,
     rows=ROWS,

@@ -23,7 +23,7 @@ from embaudit.checkpoint import Encoder
 from embaudit.corpora.downstream.paired import PairedScores
 from embaudit.corpora.downstream.task import Scored
 from embaudit.corpora.draw import content_order
-from embaudit.declared.finding import Rows
+from embaudit.declared.rule import Rows
 from embaudit.measures.sticky.plan import choose_controls
 from embaudit.words.errors import NotMeasurable
 from embaudit.words.estimate import Estimate

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from embaudit.declared.document import Column, Part, Section, Table
-from embaudit.declared.finding import MAX_FINDINGS, Finding, Level, Rows, interval
-from embaudit.declared.rule import Rule
+from embaudit.declared.rule import MAX_FINDINGS, Finding, Level, Rows, Rule, interval
 from embaudit.measures.impact import ImpactSettings
 
 TASKS = {
@@ -111,7 +110,6 @@ def _finding(row: dict[str, Any], tokens: list[dict[str, Any]], task: str) -> Fi
     )
 
 
-# Queries for the section's data, by name, for one audit.
 FACTS = {
     "impact": (
         "SELECT impact.*, source, kept + undrawn AS whole FROM impact LEFT JOIN corpus USING (corpus_id) "

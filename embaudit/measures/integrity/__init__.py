@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from embaudit.declared.table import Row, Series, column, rule
-from embaudit.measures.measure import Measure, MeasureSettings, Parts
-from embaudit.measures.workload import Readable, Work
+from embaudit.measures.measure import Measure, MeasureSettings, Readable, Work, parts_of
 
 # Texts that function and numerics encode, about; and reading all files once more takes a core this long per GB.
 TEXTS, TOKENS, SECONDS = 70, 30, 4.0
@@ -65,22 +64,13 @@ class WeightRow(Row, table="weight", key=("tensor",)):
 
 ROWS: tuple[type[Row], ...] = (WeightRow,)
 
-
-# Increase this when values change: it is part of the keys of all the measure's steps.
 MEASURE_VERSION = 2
-
-
-def _parts() -> Parts:
-    from embaudit.measures.integrity import work
-
-    return Parts(measure=work.measure, findings=work.findings, page=work)
-
 
 MEASURE = Measure(
     name="integrity",
     package=__name__,
     question="Is this the network that was trained, and does it compute one function of a text?",
-    parts=_parts,
+    parts=parts_of(__name__),
     settings=IntegritySettings,
     version=MEASURE_VERSION,
     rows=ROWS,

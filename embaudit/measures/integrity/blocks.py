@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.model import UNUSED_WEIGHTS
 from embaudit.checkpoint.streamed import was_read
-from embaudit.declared.finding import Finding
-from embaudit.declared.rule import Rule, percent
-from embaudit.measures.integrity.noise import TOLERANCE, Look, can_tell, look_at
+from embaudit.declared.rule import Finding, Rule, percent
+from embaudit.measures.integrity.lattice import TOLERANCE, Look, can_tell, look_at
 from embaudit.words.sentences import first_of
 
 if TYPE_CHECKING:

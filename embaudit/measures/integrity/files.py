@@ -15,10 +15,8 @@ from embaudit.checkpoint.files import read_json, read_object
 from embaudit.checkpoint.modules import LEGACY_POOLING_FLAGS
 from embaudit.checkpoint.settings import TRANSFORMER_SETTINGS
 from embaudit.checkpoint.tokenizer import NO_LIMIT, TOKENIZER_CONFIG, position_limit, position_table
-from embaudit.declared.finding import Finding
-from embaudit.declared.rule import Rule, number
-from embaudit.measures.integrity.not_computed import not_computed
-from embaudit.measures.integrity.two_weight_files import two_weight_files
+from embaudit.declared.rule import Finding, Rule, number
+from embaudit.measures.integrity.not_computed import not_computed, two_weight_files
 
 # transformers writes 1e30 for a tokenizer without a limit.
 UNLIMITED = 10**6

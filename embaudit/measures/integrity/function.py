@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from embaudit.checkpoint import Checkpoint, Encoder
-from embaudit.checkpoint.hard_texts import KINDS, long_text
+from embaudit.checkpoint.agreement import KINDS, long_text
 from embaudit.checkpoint.tokenizer import NO_LIMIT
 from embaudit.corpora.downstream.task import unit_rows
-from embaudit.declared.finding import Finding
-from embaudit.declared.rule import Rule, number
-from embaudit.measures.integrity.hard import HardTexts
+from embaudit.declared.rule import Finding, Rule, number
+from embaudit.measures.integrity.numerics import HardTexts
 
 if TYPE_CHECKING:
     import torch

@@ -21,8 +21,7 @@ import numpy as np
 
 from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.streamed import was_read
-from embaudit.declared.finding import Finding
-from embaudit.declared.rule import Rule, number, percent
+from embaudit.declared.rule import Finding, Rule, number, percent
 from embaudit.measures.integrity.blocks import Block
 
 if TYPE_CHECKING:

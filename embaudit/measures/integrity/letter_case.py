@@ -10,8 +10,7 @@ from functools import cache
 from importlib.resources import files
 
 from embaudit.checkpoint import Checkpoint
-from embaudit.declared.finding import Finding
-from embaudit.declared.rule import Rule, number, percent
+from embaudit.declared.rule import Finding, Rule, number, percent
 from embaudit.measures.integrity.rows import ordinary_ids
 
 ACCENTED = str.maketrans("aeioun", "áéíöüñ")

@@ -19,12 +19,10 @@ from typing import TYPE_CHECKING
 
 from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.vocabulary.entries import special_ids
-from embaudit.checkpoint.vocabulary.origin import is_marker
-from embaudit.checkpoint.vocabulary.script import script_of
-from embaudit.declared.finding import Finding
-from embaudit.declared.rule import Rule, percent
+from embaudit.checkpoint.vocabulary.script import is_marker, script_of
+from embaudit.declared.rule import Finding, Rule, percent
 from embaudit.measures.integrity.blocks import UNTRAINED_EMBEDDINGS
-from embaudit.measures.integrity.noise import Look, can_tell, look_at
+from embaudit.measures.integrity.lattice import Look, can_tell, look_at
 from embaudit.statistics.intervals import exact_share
 
 if TYPE_CHECKING:

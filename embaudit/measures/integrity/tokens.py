@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from embaudit.checkpoint import Checkpoint
+from embaudit.checkpoint.agreement import KINDS
 from embaudit.checkpoint.files import read_object
-from embaudit.checkpoint.hard_texts import KINDS
 from embaudit.checkpoint.tokenizer import TOKENIZER_CONFIG
 from embaudit.checkpoint.vocabulary.entries import ids_without_row, special_ids
-from embaudit.declared.finding import Finding, Level
-from embaudit.declared.rule import Rule, percent
+from embaudit.declared.rule import Finding, Level, Rule, percent
 from embaudit.measures.integrity.letter_case import UNKNOWN_WORDS, ids_alone, words
 
 if TYPE_CHECKING:

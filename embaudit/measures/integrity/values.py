@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.model import UNUSED_WEIGHTS
 from embaudit.checkpoint.streamed import was_read
-from embaudit.declared.finding import Finding
-from embaudit.declared.rule import Rule, number, percent
+from embaudit.declared.rule import Finding, Rule, number, percent
 from embaudit.measures.integrity.lattice import EVIDENCE, MOST
 from embaudit.measures.integrity.rounding import BLOCKS, CODES, GROUPS, MANTISSAS, Rounding, rounding_of
 from embaudit.words.sentences import first_of

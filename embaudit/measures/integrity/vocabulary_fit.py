@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from embaudit.checkpoint import Checkpoint
-from embaudit.declared.finding import Finding
-from embaudit.declared.rule import Rule, number, percent
+from embaudit.declared.rule import Finding, Rule, number, percent
 from embaudit.measures.integrity.rows import UNTRAINED_ROWS, Rows
 
 if TYPE_CHECKING:

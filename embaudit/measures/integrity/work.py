@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from embaudit.checkpoint import Checkpoint
 from embaudit.declared.document import Column, Section, Table
-from embaudit.declared.finding import STAGED_SCHEMA, Finding, Rows, as_rows
-from embaudit.declared.rule import Rule, guarded, in_brief
+from embaudit.declared.rule import STAGED_SCHEMA, Finding, Rows, Rule, as_rows, guarded, in_brief
 from embaudit.measures.integrity import MEASURE_VERSION, STAGED, IntegritySettings, WeightRow
 from embaudit.measures.integrity.certificate import TensorRecord, in_memory
 from embaudit.measures.run import Run
@@ -71,9 +70,8 @@ def checkpoint_integrity(out: Outputs, spec: CheckpointSpec) -> None:
     from embaudit.checkpoint import Encoder
     from embaudit.checkpoint.encoder import counted
     from embaudit.measures.integrity.function import function_findings
-    from embaudit.measures.integrity.hard import HardTexts
     from embaudit.measures.integrity.integrity import integrity_findings
-    from embaudit.measures.integrity.numerics import numeric_findings
+    from embaudit.measures.integrity.numerics import HardTexts, numeric_findings
 
     traced: list[TensorRecord] = []
     with in_full_precision("integrity"):
@@ -106,7 +104,6 @@ def findings(rows: Rows, settings: IntegritySettings) -> Iterator[Finding]:
     yield from in_brief(rows(STAGED), SOUND, "files, weights, tokenizer, numbers and batches")
 
 
-# Queries for the section's data, by name, for one audit.
 FACTS = {
     "weights": (
         "SELECT status, stored_dtype, count(*) AS tensors, sum(entries)::BIGINT AS entries, "

@@ -12,8 +12,7 @@ from pydantic import Field
 
 from embaudit.declared.figure import Worse
 from embaudit.declared.table import COSINE, DIFFERENCE_OF_COSINES, SHARE, Interval, Row, Series, column, rule
-from embaudit.measures.measure import Measure, MeasureSettings, Parts
-from embaudit.measures.workload import Readable, Work
+from embaudit.measures.measure import Measure, MeasureSettings, Readable, Work, parts_of
 
 # The columns of sentences.tsv beside English.
 Language = Literal["de", "fr", "es", "pt", "pl", "ru", "zh", "ja", "ar", "hi", "ko", "tr"]
@@ -96,22 +95,13 @@ class LanguageRow(Row, table="language", key=("language",), item="{language}"):
 
 ROWS: tuple[type[Row], ...] = (LanguageRow,)
 
-
-# Increase this when values change: it is part of the keys of all the measure's steps.
 MEASURE_VERSION = 1
-
-
-def _parts() -> Parts:
-    from embaudit.measures.languages import findings, steps
-
-    return Parts(measure=steps.measure, findings=findings.findings, page=findings)
-
 
 MEASURE = Measure(
     name="languages",
     package=__name__,
     question="Does a sentence find its translation, and are other scripts told apart?",
-    parts=_parts,
+    parts=parts_of(__name__),
     settings=LanguagesSettings,
     version=MEASURE_VERSION,
     rows=ROWS,

@@ -10,8 +10,7 @@ from typing import Any
 
 from embaudit.declared.chart import Axis, Chart, Layer, Mark, Panel
 from embaudit.declared.document import Column, Part, Section, Table, count
-from embaudit.declared.finding import Finding, Level, Rows, interval
-from embaudit.declared.rule import Rule, number, percent
+from embaudit.declared.rule import Finding, Level, Rows, Rule, interval, number, percent
 from embaudit.measures.languages import LanguagesSettings
 
 # Most sentences find their translation.
@@ -162,7 +161,6 @@ def _told_apart(row: Language) -> str:
     return f"{row['told_apart']:.0%}{interval(row['told_apart_low'], row['told_apart_high'], '.0%')}"
 
 
-# Queries for the section's data, by name, for one audit.
 FACTS = {
     "languages": "SELECT * FROM language WHERE audit_id = ? ORDER BY found DESC NULLS FIRST, language",
     "language_severe": (

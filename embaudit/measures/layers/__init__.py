@@ -12,8 +12,7 @@ from dataclasses import replace
 from pydantic import Field
 
 from embaudit.measures.layers.tables import ROWS
-from embaudit.measures.measure import DrawnSettings, Measure, Parts
-from embaudit.measures.workload import Readable, Work
+from embaudit.measures.measure import DrawnSettings, Measure, Readable, Work, parts_of
 
 # Time of a core for what a layer's states and attention of one token are read for (`benchmarks/README.md`).
 TOKEN_SECONDS = 6.6e-5
@@ -30,21 +29,13 @@ class LayerSettings(DrawnSettings):
             yield replace(read, core_seconds=read.texts * read.tokens * readable.layers * TOKEN_SECONDS)
 
 
-# Increase this when values change: it is part of the keys of all the measure's steps.
 MEASURE_VERSION = 7
-
-
-def _parts() -> Parts:
-    from embaudit.measures.layers import findings, steps
-
-    return Parts(measure=steps.measure, findings=findings.findings, page=findings)
-
 
 MEASURE = Measure(
     name="layers",
     package=__name__,
     question="Where in the network are the tokens of a text pulled together?",
-    parts=_parts,
+    parts=parts_of(__name__),
     settings=LayerSettings,
     version=MEASURE_VERSION,
     rows=ROWS,

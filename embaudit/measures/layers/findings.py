@@ -10,8 +10,7 @@ from typing import Any
 
 from embaudit.declared.chart import Axis, Chart, Layer, Mark, Panel
 from embaudit.declared.document import Column, Part, Section, Table
-from embaudit.declared.finding import Finding, Rows, interval
-from embaudit.declared.rule import Rule
+from embaudit.declared.rule import Finding, Rows, Rule, interval
 from embaudit.measures.layers import LayerSettings
 
 TOKENS_ALIKE = Rule(
@@ -48,7 +47,6 @@ def _after_first(layers: list[dict[str, Any]], corpus: str) -> str:
     return "".join(f"; {value:.2f} after the first layer" for value in own if value is not None)
 
 
-# Queries for the section's data, by name, for one audit.
 FACTS = {
     "layers": "SELECT * FROM layer_stat WHERE audit_id = ? ORDER BY corpus DESC, layer",
     "pooled": "SELECT * FROM pooled_stat WHERE audit_id = ? ORDER BY corpus DESC",

@@ -34,8 +34,7 @@ from embaudit.checkpoint import Encoder
 from embaudit.checkpoint.anatomy import Anatomy, LayerState, anatomy_of, require_fit, watching
 from embaudit.checkpoint.anatomy.watch import Run
 from embaudit.checkpoint.encoder import Progress, no_progress
-from embaudit.measures.layers.sigma import largest_singular_values
-from embaudit.measures.layers.terms import ValueOutput, centred_products, value_output
+from embaudit.measures.layers.terms import ValueOutput, centred_products, largest_singular_values, value_output
 from embaudit.words.errors import MeasureError
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from dataclasses import replace
 from pydantic import Field, field_validator
 
 from embaudit.measures.length.tables import ROWS
-from embaudit.measures.measure import Asked, DrawnSettings, Measure, Parts
-from embaudit.measures.workload import Readable, Work
+from embaudit.measures.measure import Asked, DrawnSettings, Measure, Readable, Work, parts_of
 
 # The corpus with queries, as named in embaudit.corpora.judged (which imports numpy).
 DOCUMENTS = "retrieval"
@@ -72,21 +71,13 @@ class LengthSettings(DrawnSettings):
         return tuple(sorted(set(lengths)))
 
 
-# Increase this when values change: it is part of the keys of all the measure's steps.
 MEASURE_VERSION = 4
-
-
-def _parts() -> Parts:
-    from embaudit.measures.length import findings, page, steps
-
-    return Parts(measure=steps.measure, findings=findings.findings, page=page)
-
 
 MEASURE = Measure(
     name="length",
     package=__name__,
     question="Do the vectors of texts become more alike the longer the texts are?",
-    parts=_parts,
+    parts=parts_of(__name__),
     settings=LengthSettings,
     version=MEASURE_VERSION,
     rows=ROWS,

@@ -24,7 +24,7 @@ import scipy
 
 from embaudit.corpora.downstream.split import units_of
 from embaudit.corpora.downstream.task import unit_rows
-from embaudit.measures.length.cosine import unit_vectors
+from embaudit.measures.length.spans import unit_vectors
 from embaudit.statistics.intervals import mean_interval
 from embaudit.words.estimate import Estimate
 

@@ -26,8 +26,15 @@ import numpy as np
 from embaudit.checkpoint import Encoder
 from embaudit.checkpoint.encoder import Progress, no_progress
 from embaudit.checkpoint.tokenizer import position_limit
-from embaudit.measures.length.cosine import MeanCosine, mean_cosine
-from embaudit.measures.length.spans import LengthBin, evenly, longest_common, spans_of, windows_of
+from embaudit.measures.length.spans import (
+    LengthBin,
+    MeanCosine,
+    evenly,
+    longest_common,
+    mean_cosine,
+    spans_of,
+    windows_of,
+)
 from embaudit.statistics.intervals import jackknife_half_width
 from embaudit.words.estimate import Estimate
 

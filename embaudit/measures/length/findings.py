@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from embaudit.declared.finding import Finding, Rows, interval
-from embaudit.declared.rule import Rule
+from embaudit.declared.rule import Finding, Rows, Rule, interval
 from embaudit.measures.length import LengthSettings
 
 # With fewer, a few similar texts make up a quarter of them.

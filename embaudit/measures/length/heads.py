@@ -29,7 +29,7 @@ from embaudit.checkpoint.anatomy.family import Part
 from embaudit.checkpoint.anatomy.watch import TOLERANCE
 from embaudit.checkpoint.encoder import Progress, no_progress
 from embaudit.measures.layers.layers import batches_of_one_length, constants
-from embaudit.measures.layers.sigma import largest_singular_values
+from embaudit.measures.layers.terms import largest_singular_values
 from embaudit.words.errors import MeasureError
 
 if TYPE_CHECKING:

@@ -12,7 +12,6 @@ from embaudit.declared.chart import Axis, Chart, Layer, Mark, Panel, Tone
 from embaudit.declared.document import Column, Part, Section, Table
 from embaudit.words.estimate import Estimate
 
-# Queries for the section's data, by name, for one audit.
 FACTS = {
     "length": "SELECT * FROM length_summary WHERE audit_id = ? ORDER BY corpus",
     "length_bins": "SELECT * FROM length_bin WHERE audit_id = ? ORDER BY low, corpus, condition",

@@ -10,8 +10,7 @@ from typing import Literal
 
 from embaudit.declared.figure import Worse
 from embaudit.declared.table import ANY, SHARE, Interval, Row, column
-from embaudit.measures.measure import Measure, MeasureSettings, Parts
-from embaudit.measures.workload import Readable, Work
+from embaudit.measures.measure import Measure, MeasureSettings, Readable, Work, parts_of
 
 # Sentences of its own, and their mean length.
 SENTENCES, TOKENS = 414, 20
@@ -60,17 +59,11 @@ ROWS: tuple[type[Row], ...] = (MeaningRow,)
 MEASURE_VERSION = 1
 
 
-def _parts() -> Parts:
-    from embaudit.measures.meaning import work
-
-    return Parts(measure=work.measure, findings=work.findings, page=work)
-
-
 MEASURE = Measure(
     name="meaning",
     package=__name__,
     question="Is a rewording nearer than a sentence that says something else?",
-    parts=_parts,
+    parts=parts_of(__name__),
     settings=MeaningSettings,
     version=MEASURE_VERSION,
     rows=ROWS,

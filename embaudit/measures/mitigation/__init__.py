@@ -14,8 +14,7 @@ from pydantic import Field
 from embaudit.declared.figure import Worse
 from embaudit.declared.table import COSINE, SHARE, TOLERANCE, BigInt, Interval, Row, Series, column, rule
 from embaudit.measures.impact import LOWER_SCORE, PAIRED, ImpactSettings
-from embaudit.measures.measure import Measure, Parts
-from embaudit.measures.workload import Readable, Work
+from embaudit.measures.measure import Measure, Readable, Work, parts_of
 from embaudit.remedies.screening.tokens import Severity
 
 BeforeEncoding = Literal["strip", "prune", "unk", "mean", "scale"]
@@ -142,22 +141,13 @@ class MitigationTokenRow(_Loss, table="mitigation_token", key=("remedy", "token_
 
 ROWS: tuple[type[Row], ...] = (MitigationRow, MitigationLossRow, MitigationTokenRow)
 
-
-# Increase this when values change: it is part of the keys of all the measure's steps.
 MEASURE_VERSION = 2
-
-
-def _parts() -> Parts:
-    from embaudit.measures.mitigation import findings, steps
-
-    return Parts(measure=steps.measure, findings=findings.findings, page=findings)
-
 
 MEASURE = Measure(
     name="mitigation",
     package=__name__,
     question="What helps against sticky tokens, and what does it cost?",
-    parts=_parts,
+    parts=parts_of(__name__),
     settings=MitigationSettings,
     version=MEASURE_VERSION,
     rows=ROWS,

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from embaudit.declared.document import Column, Part, Section, Table
-from embaudit.declared.finding import Finding, Rows, interval
-from embaudit.declared.rule import Rule, number
+from embaudit.declared.rule import Finding, Rows, Rule, interval, number
 from embaudit.measures.impact.findings import scored_on
 from embaudit.measures.mitigation import NONE, MitigationSettings
 from embaudit.remedies.mitigation.rows import WAYS
@@ -74,7 +73,6 @@ def findings(rows: Rows, settings: MitigationSettings) -> Iterator[Finding]:
     )
 
 
-# Queries for the section's data, by name, for one audit.
 FACTS = {
     "mitigation_losses": ("SELECT * FROM mitigation_loss WHERE audit_id = ? ORDER BY remedy <> 'none', loss, remedy"),
     "mitigation": (

@@ -6,12 +6,12 @@
                 the input embeddings of S are replaced (``embaudit.remedies.mitigation.rows``)
     centring, components, whitening
                 every unit vector v becomes f(v), with f fitted on unit vectors of clean texts
-                (``embaudit.remedies.mitigation.space``)
+                (``embaudit.remedies.mitigation.rows``)
 
 All but the last group change only texts that contain a token of S; f changes every text.
 
 Losses are those that sticky tokens still cause. For token t and remedy m, slope_m(t) is that of ``retention``
-(``embaudit.measures.sticky.scores``) for sentences with copies of t encoded under the remedy, and
+(``embaudit.measures.sticky.moments``) for sentences with copies of t encoded under the remedy, and
 
     loss_m(t) = 1 − slope_m(t) / median of slope_m over ordinary tokens
 
@@ -31,14 +31,28 @@ import numpy as np
 from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.corpora.downstream.task import unit_rows
 from embaudit.measures.mitigation import AfterEncoding, Remedy
-from embaudit.measures.sticky.effects import crossed_resamples, drawn_controls
-from embaudit.measures.sticky.moments import Moments
-from embaudit.measures.sticky.paired import Loss, ResampledValues, moments_of, paired_losses, with_mean
+from embaudit.measures.sticky.effects import (
+    Loss,
+    ResampledValues,
+    crossed_resamples,
+    drawn_controls,
+    moments_of,
+    paired_losses,
+    with_mean,
+)
+from embaudit.measures.sticky.moments import Moments, retention
 from embaudit.measures.sticky.points import MIN_VARIANCE, Points
-from embaudit.measures.sticky.scores import retention
-from embaudit.remedies.mitigation.prune import pieces, prunable, pruned
-from embaudit.remedies.mitigation.rows import HOWS, How, replaced
-from embaudit.remedies.mitigation.space import Centring, Whitening, WithoutComponents
+from embaudit.remedies.mitigation.rows import (
+    HOWS,
+    Centring,
+    How,
+    Whitening,
+    WithoutComponents,
+    pieces,
+    prunable,
+    pruned,
+    replaced,
+)
 from embaudit.words.errors import NotMeasurable
 
 SPACES: dict[AfterEncoding, type[Centring | WithoutComponents | Whitening]] = {

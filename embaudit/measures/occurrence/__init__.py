@@ -12,8 +12,7 @@ from pydantic import Field
 
 from embaudit.declared.figure import Worse
 from embaudit.declared.table import SHARE, TOLERANCE, BigInt, Interval, Range, Row, Series, column, rule
-from embaudit.measures.measure import DrawnSettings, Measure, Parts
-from embaudit.measures.workload import Readable, Work
+from embaudit.measures.measure import DrawnSettings, Measure, Readable, Work, parts_of
 from embaudit.remedies.screening.tokens import Severity
 
 # Typical number of severe tokens that occur in ordinary texts.
@@ -143,22 +142,13 @@ class OccurrenceTextRow(Row, table="occurrence_text", key=("corpus", "rank"), de
 
 ROWS: tuple[type[Row], ...] = (OccurrenceCorpusRow, OccurrenceRow, OccurrenceTextRow)
 
-
-# Increase this when values change: it is part of the keys of all the measure's steps.
 MEASURE_VERSION = 2
-
-
-def _parts() -> Parts:
-    from embaudit.measures.occurrence import work
-
-    return Parts(measure=work.measure, findings=work.findings, page=work)
-
 
 MEASURE = Measure(
     name="occurrence",
     package=__name__,
     question="Do severe tokens occur in real texts, and what do they do there?",
-    parts=_parts,
+    parts=parts_of(__name__),
     settings=OccurrenceSettings,
     version=MEASURE_VERSION,
     rows=ROWS,

@@ -22,9 +22,18 @@ import numpy as np
 
 from embaudit.checkpoint import Encoder
 from embaudit.checkpoint.tokenizer import truncated
-from embaudit.measures.length.cosine import unit_vectors
-from embaudit.remedies.screening.count import Encode, counts_of, tokenised
-from embaudit.remedies.screening.density import MIN_COPIES, MIN_SCORE, OrdinaryRate, is_unusual, log_tail, score
+from embaudit.measures.length.spans import unit_vectors
+from embaudit.remedies.screening.density import (
+    MIN_COPIES,
+    MIN_SCORE,
+    Encode,
+    OrdinaryRate,
+    counts_of,
+    is_unusual,
+    log_tail,
+    score,
+    tokenised,
+)
 from embaudit.statistics.intervals import mean_with_interval
 
 

@@ -10,8 +10,7 @@ import numpy as np
 
 from embaudit.corpora.draw import Draw, content_order
 from embaudit.declared.document import Column, Part, Section, Table
-from embaudit.declared.finding import Finding, Level, Rows, interval
-from embaudit.declared.rule import Rule
+from embaudit.declared.rule import Finding, Level, Rows, Rule, interval
 from embaudit.measures.occurrence import (
     MEASURE_VERSION,
     OccurrenceCorpusRow,
@@ -29,7 +28,7 @@ from embaudit.measures.occurrence.occurrence import (
     plan_removals,
 )
 from embaudit.measures.run import Run
-from embaudit.remedies.screening.count import encoder_of_tokens
+from embaudit.remedies.screening.density import encoder_of_tokens
 from embaudit.remedies.screening.tokens import severe_rows
 from embaudit.statistics.intervals import exact_share
 from embaudit.steps.corpora import drawn_texts
@@ -244,7 +243,6 @@ def _dense(row: dict[str, Any]) -> Finding:
     )
 
 
-# Queries for the section's data, by name, for one audit.
 FACTS = {
     "occurrence_corpora": "SELECT * FROM occurrence_corpus WHERE audit_id = ? ORDER BY corpus",
     "occurrences": (

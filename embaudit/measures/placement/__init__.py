@@ -12,8 +12,7 @@ from pydantic import Field
 
 from embaudit.declared.figure import Worse
 from embaudit.declared.table import SHARE, TOLERANCE, Interval, Row, Series, column, rule
-from embaudit.measures.measure import Measure, MeasureSettings, Parts
-from embaudit.measures.workload import Readable, Work
+from embaudit.measures.measure import Measure, MeasureSettings, Readable, Work, parts_of
 from embaudit.remedies.screening.tokens import Severity
 
 Fixed = Literal["rotation", "prefix", "suffix", "random", "interleaved", "sentence_ends"]
@@ -109,22 +108,13 @@ class PlacementTokenRow(_PlacementBase, table="placement_token", key=("strategy"
 
 ROWS: tuple[type[Row], ...] = (PlacementRow, PlacementTokenRow)
 
-
-# Increase this when values change: it is part of the keys of all the measure's steps.
 MEASURE_VERSION = 1
-
-
-def _parts() -> Parts:
-    from embaudit.measures.placement import work
-
-    return Parts(measure=work.measure, findings=work.findings, page=work)
-
 
 MEASURE = Measure(
     name="placement",
     package=__name__,
     question="Where in a text do sticky tokens do most harm, and how much more than at fixed positions?",
-    parts=_parts,
+    parts=parts_of(__name__),
     settings=PlacementSettings,
     version=MEASURE_VERSION,
     rows=ROWS,

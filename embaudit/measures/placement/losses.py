@@ -5,8 +5,8 @@ no search for places used,
 
     loss_m(t) = 1 − slope_m(t) / median of slope_rotation over ordinary tokens
 
-with the slope of ``retention`` (``embaudit.measures.sticky.scores``). All strategies have the same reference, so that a
-position where ordinary words do harm, too, counts as worse. Resamples are of draws, groups of anchors and ordinary
+with the slope of ``retention`` (``embaudit.measures.sticky.moments``). All strategies have the same reference, so that
+a position where ordinary words do harm, too, counts as worse. Resamples are of draws, groups of anchors and ordinary
 tokens.
 """
 
@@ -18,10 +18,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from embaudit.measures.placement import Strategy
-from embaudit.measures.sticky.effects import crossed_resamples, drawn_controls
-from embaudit.measures.sticky.paired import Loss, ResampledValues, moments_of, paired_losses, with_mean
+from embaudit.measures.sticky.effects import (
+    Loss,
+    ResampledValues,
+    crossed_resamples,
+    drawn_controls,
+    moments_of,
+    paired_losses,
+    with_mean,
+)
+from embaudit.measures.sticky.moments import retention
 from embaudit.measures.sticky.points import Points
-from embaudit.measures.sticky.scores import retention
 
 
 @dataclass(frozen=True)

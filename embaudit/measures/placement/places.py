@@ -14,7 +14,7 @@ result is measured on others (``embaudit.measures.placement.losses``).
 - ``best_random``: the worst of several random placements of the whole budget.
 - ``greedy``: adds one copy at a time in the gap that makes ê·g smallest; keeps the worst number of copies.
 - ``gradient``: the same, but each step encodes only the few gaps where ê·g falls fastest with the weight w_j of a copy
-  added with small weight: ∂(ê·g)/∂w_j at small w, for all gaps j at once (``embaudit.checkpoint.weighted``). One
+  added with small weight: ∂(ê·g)/∂w_j at small w, for all gaps j at once (``embaudit.checkpoint.encoder``). One
   backward pass replaces L + 1 encodes.
 """
 
@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from embaudit.checkpoint import Checkpoint, Encoder
-from embaudit.checkpoint.weighted import weighted_vectors
+from embaudit.checkpoint.encoder import weighted_vectors
 from embaudit.measures.placement import GRADIENT_ENCODES
 from embaudit.measures.sticky.insertion import SentenceDraw, generator_for
 from embaudit.measures.sticky.points import unit_rows

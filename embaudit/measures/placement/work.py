@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 from embaudit.checkpoint import Encoder
-from embaudit.checkpoint.weighted import require_weights
+from embaudit.checkpoint.encoder import require_weights
 from embaudit.declared.chart import Axis, Chart, Layer, Mark, Panel, Tone
 from embaudit.declared.chart import interval as interval_marks
 from embaudit.declared.document import Column, Part, Section, Table
-from embaudit.declared.finding import Finding, Rows, interval
-from embaudit.declared.rule import Rule
+from embaudit.declared.rule import Finding, Rows, Rule, interval
 from embaudit.measures.placement import (
     MEASURE_VERSION,
     ROTATION,
@@ -40,7 +39,7 @@ from embaudit.measures.sticky.insertion import SentenceDraw
 from embaudit.measures.sticky.plan import choose_controls
 from embaudit.measures.sticky.steps import measured_on
 from embaudit.measures.sticky.steps.files import Sample
-from embaudit.measures.sticky.steps.severe import severe_tokens
+from embaudit.measures.sticky.steps.verdicts import severe_tokens
 from embaudit.steps.progress import tracked
 from embaudit.steps.results import CheckpointSpec, Staged, encoder_of
 from embaudit.steps.staging.stage import read_rows
@@ -223,7 +222,6 @@ def findings(rows: Rows, settings: PlacementSettings) -> Iterator[Finding]:
     )
 
 
-# Queries for the section's data, by name, for one audit.
 FACTS = {
     "placement": (
         "SELECT * FROM placement WHERE audit_id = ? ORDER BY role DESC, strategy <> 'rotation', loss DESC, strategy"

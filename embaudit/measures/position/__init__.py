@@ -27,8 +27,7 @@ from pydantic import Field
 
 from embaudit.declared.figure import Worse
 from embaudit.declared.table import SHARE, Interval, Row, Series, column, rule
-from embaudit.measures.measure import CollectionSettings, Measure, Parts
-from embaudit.measures.workload import Readable, Work
+from embaudit.measures.measure import CollectionSettings, Measure, Readable, Work, parts_of
 
 # Share of the filler before the evidence.
 DEPTHS: Mapping[str, float] = {"0": 0.0, "1/4": 0.25, "1/2": 0.5, "3/4": 0.75, "1": 1.0}
@@ -121,22 +120,13 @@ class PositionSummaryRow(Row, table="position_summary", key=("data_set",)):
 
 ROWS: tuple[type[Row], ...] = (PositionRow, PositionSummaryRow)
 
-
-# Increase this when values change: it is part of the keys of all the measure's steps.
 MEASURE_VERSION = 1
-
-
-def _parts() -> Parts:
-    from embaudit.measures.position import findings, steps
-
-    return Parts(measure=steps.measure, findings=findings.findings, page=findings)
-
 
 MEASURE = Measure(
     name="position",
     package=__name__,
     question="Where in a document may the evidence stand?",
-    parts=_parts,
+    parts=parts_of(__name__),
     settings=PositionSettings,
     version=MEASURE_VERSION,
     rows=ROWS,

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from embaudit.corpora.draw import content_order
-from embaudit.measures.collection import RESAMPLES
-from embaudit.measures.pieces import best_of
+from embaudit.measures.collection import RESAMPLES, best_of
 from embaudit.measures.quality.material import Collection
 from embaudit.statistics.intervals import mean_interval, score_share
-from embaudit.system.keys import content_key
+from embaudit.system.installed import content_key
 from embaudit.words.estimate import Estimate
 
 # Evidence that fills more of a document would be at several depths at once.

@@ -11,8 +11,7 @@ from typing import Any
 from embaudit.declared.chart import Axis, Chart, Layer, Mark, Panel, Tone
 from embaudit.declared.chart import interval as interval_marks
 from embaudit.declared.document import Column, Part, Section, Table
-from embaudit.declared.finding import Finding, Level, Rows, interval
-from embaudit.declared.rule import Rule, number
+from embaudit.declared.rule import Finding, Level, Rows, Rule, interval, number
 from embaudit.measures.position import DEPTHS, START, PositionSettings
 
 # Two passages in the wrong place then count as much as one in the right place. On the embedded sample, the least at any
@@ -90,7 +89,6 @@ def _beyond(summary: dict[str, Any]) -> Finding:
     )
 
 
-# Queries for the section's data, by name, for one audit.
 FACTS = {
     "position": "SELECT * FROM position WHERE audit_id = ? ORDER BY tokens_before NULLS FIRST, depth",
     "position_summary": "SELECT * FROM position_summary WHERE audit_id = ?",

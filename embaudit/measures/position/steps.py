@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from embaudit.measures.collection import Searched, collection_of, read_collection
-from embaudit.measures.pieces import best_of, is_written, start_of
+from embaudit.measures.collection import Searched, best_of, collection_of, is_written, read_collection, start_of
 from embaudit.measures.position import (
     ALONE,
     BEYOND,
@@ -151,7 +150,7 @@ def similarities_of(searched: Searched, duels: Sequence[Duel], documents: np.nda
 def _words(encoder: Encoder, searched: Searched, duels: Sequence[Duel]) -> dict[str, float | None]:
     """The mean gain by TF-IDF, which knows no order: in a document, and of the evidence alone."""
     from embaudit.measures.position.depths import Gains
-    from embaudit.measures.quality.baselines import TFIDF, pair_overlap
+    from embaudit.measures.quality.measured import TFIDF, pair_overlap
 
     def written(ids: Sequence[int]) -> str:
         return str(encoder.checkpoint.tokenizer.decode(list(ids), skip_special_tokens=True))

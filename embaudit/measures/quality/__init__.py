@@ -13,8 +13,7 @@ from pydantic import Field
 
 from embaudit.declared.figure import Worse
 from embaudit.declared.table import Interval, Row, Series, column, rule
-from embaudit.measures.measure import Asked, Measure, MeasureSettings, Parts
-from embaudit.measures.workload import Readable, Work
+from embaudit.measures.measure import Asked, Measure, MeasureSettings, Readable, Work, parts_of
 
 # What a check encodes, other prompts and cases included, in texts of about so many tokens.
 TEXTS, TOKENS = 2_000, 24
@@ -142,17 +141,11 @@ ROWS: tuple[type[Row], ...] = (QualityRow, QualityLayerRow, QualityReadingRow)
 MEASURE_VERSION = 2
 
 
-def _parts() -> Parts:
-    from embaudit.measures.quality import work
-
-    return Parts(measure=work.measure, findings=work.findings, page=work)
-
-
 MEASURE = Measure(
     name="quality",
     package=__name__,
     question="Does it do what an embedding is for, and is it declared right?",
-    parts=_parts,
+    parts=parts_of(__name__),
     settings=QualitySettings,
     version=MEASURE_VERSION,
     rows=ROWS,

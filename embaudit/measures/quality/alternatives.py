@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from embaudit.checkpoint import Checkpoint
-from embaudit.checkpoint.inputs import SegmentIds
+from embaudit.checkpoint.probe import SegmentIds
 from embaudit.checkpoint.prompts import PromptTokens
 from embaudit.measures.quality.material import ScoredPairs
 from embaudit.measures.quality.measured import Measured, MeasuredCollection, MeasuredPairs

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtri
 
-from embaudit.declared.finding import Finding, Level
-from embaudit.declared.rule import Rule, number
+from embaudit.declared.rule import Finding, Level, Rule, number
 from embaudit.measures.quality.alternatives import Alternative
 from embaudit.measures.quality.material import MORE
 from embaudit.measures.quality.scores import ResampledScore
@@ -35,7 +34,7 @@ BETTER = Rule(
     "sets",
     reason="neighbours are close: being almost as good is no evidence. Names the likely file",
 )
-RULE = Rule(
+AS_DECLARED = Rule(
     "as_declared",
     "the same, if none wins",
     reason=f"`ok`: says which difference would have been found; `not measured` if only one above {number(POWERLESS)}, "
@@ -138,13 +137,14 @@ def counterfactual_findings(alternatives: Sequence[Alternative]) -> list[Finding
 def not_after_tokenizer() -> list[Finding]:
     """With other ids than in training, every comparison misleads."""
     sentence = "Other poolings, prompts, cases and limits were not compared, because the tokenizer is broken."
-    return [RULE.finding("not measured", sentence, "With wrong ids, every reading is wrong.", "Repair it first.")]
+    meaning = "With wrong ids, every reading is wrong."
+    return [AS_DECLARED.finding("not measured", sentence, meaning, "Repair it first.")]
 
 
 def not_without_a_network() -> list[Finding]:
     """With weights that find nothing in a text, which reading comes out best is chance."""
     sentence = "Other poolings, prompts, cases and limits were not compared: none makes the network better than words."
-    return [RULE.finding("not measured", sentence, advice="Mend the weights first.")]
+    return [AS_DECLARED.finding("not measured", sentence, advice="Mend the weights first.")]
 
 
 def _order(tested: Tested) -> tuple[bool, float]:
@@ -179,14 +179,14 @@ def _none_wins(tested: Sequence[Tested]) -> Finding:
             powers[name] = float(np.median(known))
     within = ", ".join(f"{shown(size)} on {name}" for name, size in powers.items())
     if not powers or min(powers.values()) > POWERLESS:
-        return RULE.finding(
+        return AS_DECLARED.finding(
             "not measured",
             "Cannot tell whether another pooling, similarity, case, prompt or limit would do better: with so few "
             f"pairs and queries, {f'only a difference of {within}' if within else 'no difference'} would be found.",
             advice=MORE,
         )
     names = ", ".join(one.alternative.name for one in tested)
-    return RULE.finding(
+    return AS_DECLARED.finding(
         "ok",
         f"No other reading is clearly better than the declared one ({names}). A difference of {within} would have been "
         "found in four of five cases.",

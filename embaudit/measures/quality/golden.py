@@ -9,18 +9,17 @@ from typing import Any
 import numpy as np
 
 from embaudit.checkpoint import TextKind
-from embaudit.declared.finding import Finding
-from embaudit.declared.rule import Rule
+from embaudit.declared.rule import Finding, Rule
 from embaudit.measures.quality.material import Collection
 from embaudit.measures.quality.measured import MeasuredCollection
 from embaudit.measures.quality.passes import SERVED, Pass
 from embaudit.measures.quality.scores import FOUND, CollectionScorer, ResampledScore, answer_ranks
 from embaudit.statistics.intervals import exact_share
-from embaudit.words.shown import cut, quoted
+from embaudit.words.sentences import cut, quoted
 
 NAMED, LONGEST = 3, 60
 WHERE_LOST = "embaudit why STORE FUNCTION --golden FILE says of each where it is lost."
-RULE = Rule(
+GOLDEN = Rule(
     "golden",
     "golden queries whose answer is among the first ten",
     look_if="an answer is lost",
@@ -54,7 +53,7 @@ class MeasuredGolden(MeasuredCollection):
         found = self.items - len(lost)
         low, high = exact_share(found, self.items)
         named = [f"{_short(self.collection.queries[query])} ({int(ranks[query]):,})" for query in lost]
-        return RULE.finding(
+        return GOLDEN.finding(
             "look" if lost else "ok",
             f"It finds {found:,} of {self.items:,} golden queries' answers of {self.collection.name} among the first "
             f"ten of {len(self.collection.documents):,} documents ({found / self.items:.0%} [{low:.0%}, {high:.0%}])"
@@ -148,7 +147,7 @@ class GoldenChanges:
             **{what: [vars(one) for one in found] for what, found in named.items()},
         }
 
-    def finding(self, rule: Rule = RULE) -> Finding:
+    def finding(self, rule: Rule = GOLDEN) -> Finding:
         """What is lost and won, with the first of them by name."""
         queries, found = len(self.ranks), sum(one.new <= FOUND for one in self.ranks)
         before = sum(one.old <= FOUND for one in self.ranks)

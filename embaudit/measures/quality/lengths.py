@@ -17,14 +17,13 @@ import numpy as np
 
 from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.settings import read_settings
-from embaudit.declared.finding import Finding
-from embaudit.declared.rule import Rule, number
+from embaudit.declared.rule import Finding, Rule, number
 from embaudit.measures.quality.measured import Measured, MeasuredCollection, MeasuredPairs, as_json
 from embaudit.measures.quality.scores import ResampledScore
 from embaudit.words.estimate import with_interval
 
 UNIT = 2**-7
-RULE = Rule(
+LENGTHS = Rule(
     "norm",
     "lengths of the vectors; scores by dot product minus those by cosine",
     look_if=f"lengths differ from 1 by more than {number(UNIT)}, and cosine is declared, or nothing, or "
@@ -115,7 +114,7 @@ def length_findings(
     figures["lengths"] = {"least": least, "most": most}
     if max(abs(least - 1), abs(most - 1)) <= UNIT:
         span = f"{least:.4g} to {most:.4g}" if round(least, 3) != round(most, 3) else f"{most:.4g}"
-        return [RULE.finding("ok", f"Vectors have length {span}: their dot product is the cosine.", value=most)]
+        return [LENGTHS.finding("ok", f"Vectors have length {span}: their dot product is the cosine.", value=most)]
     gains = {one.name: _of_dot_product(one) for one in _told_by(measured)}
     figures["lengths"]["dot_product"] = {name: as_json(gain) for name, gain in gains.items()}
     is_whole = all(bool((part[np.isfinite(part)] == np.round(part[np.isfinite(part)])).all()) for part in rows)
@@ -136,7 +135,7 @@ def _of(
     if declared.by_lengths and not is_contradicted:
         instead = _by_data(measured, {name: _reversed(gain) for name, gain in gains.items()})
         is_dot = declared.similarity.startswith("dot")
-        return RULE.finding(
+        return LENGTHS.finding(
             "ok",
             f"{span}, which count: it declares {declared.by_lengths} (similarity_fn_name)."
             + (f" Ranked by cosine instead, it changes {instead}." if instead and is_dot else ""),
@@ -167,7 +166,7 @@ def _of(
             advice = 'If it was trained for the dot product, declare it ("similarity_fn_name": "dot"); else: ' + advice
     what = "It gives whole numbers: vectors" if is_whole else "Vectors"
     said = f"{'; ' if declared.is_served else ', '}{declared.said}"
-    return RULE.finding("look", f"{what}{span.removeprefix('Vectors')}{said}. {changes}", meaning, advice, most)
+    return LENGTHS.finding("look", f"{what}{span.removeprefix('Vectors')}{said}. {changes}", meaning, advice, most)
 
 
 def _by_data(measured: Sequence[Measured], gains: Mapping[str, ResampledScore]) -> str:

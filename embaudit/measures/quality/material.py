@@ -20,7 +20,7 @@ from embaudit.corpora.downstream.material import pick_graded, pick_judged
 from embaudit.corpora.downstream.split import units_of
 from embaudit.corpora.draw import content_order
 from embaudit.corpora.judged import JudgedCollection, own_of, relevant_of
-from embaudit.corpora.shapes import Corpus, TextPair
+from embaudit.corpora.tally import Corpus, TextPair
 from embaudit.measures.quality import GOLDEN_DOCUMENTS
 from embaudit.words.errors import NotMeasurable
 

@@ -7,40 +7,45 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from embaudit.checkpoint import Checkpoint, Encoder
-from embaudit.declared.finding import Finding
-from embaudit.declared.rule import Rule, guarded
+from embaudit.declared.rule import Finding, Rule, guarded
 from embaudit.embedders.checkpoint import declared_similarity
 from embaudit.measures.quality.alternatives import Alternative, from_encodes, from_one_pass
-from embaudit.measures.quality.baselines import collection_baselines
-from embaudit.measures.quality.collapse import RULE as COLLAPSED
-from embaudit.measures.quality.collapse import collapse_findings, measure_collapse
-from embaudit.measures.quality.counterfactual import RULE as AS_DECLARED
 from embaudit.measures.quality.counterfactual import (
+    AS_DECLARED,
     counterfactual_findings,
     not_after_tokenizer,
     not_without_a_network,
 )
-from embaudit.measures.quality.golden import RULE as GOLDEN
-from embaudit.measures.quality.golden import MeasuredGolden, measure_golden
-from embaudit.measures.quality.layers import RULE as LOST_IN_LAYER
-from embaudit.measures.quality.layers import layer_findings, measure_layers
-from embaudit.measures.quality.lengths import RULE as LENGTHS
-from embaudit.measures.quality.lengths import Declared, length_findings
-from embaudit.measures.quality.limit import RULE as CUT_TEXTS
-from embaudit.measures.quality.limit import limit_findings
+from embaudit.measures.quality.golden import GOLDEN, MeasuredGolden, measure_golden
+from embaudit.measures.quality.lengths import LENGTHS, Declared, length_findings
 from embaudit.measures.quality.material import MEND, Collection, Material, ScoredPairs
 from embaudit.measures.quality.measured import (
     Measured,
     MeasuredCollection,
     MeasuredPairs,
     as_json,
+    collection_baselines,
     measure_collection,
     measure_pairs,
 )
-from embaudit.measures.quality.scale import RULE as SCORE_SCALE
-from embaudit.measures.quality.scale import measure_scale, scale_findings
-from embaudit.measures.quality.words import RULE as WORDS
-from embaudit.measures.quality.words import beats_words, words_findings
+from embaudit.measures.quality.scale import (
+    CUT_TEXTS,
+    LOST_IN_LAYER,
+    SCORE_SCALE,
+    layer_findings,
+    limit_findings,
+    measure_layers,
+    measure_scale,
+    scale_findings,
+)
+from embaudit.measures.quality.words import (
+    COLLAPSED,
+    WORDS,
+    beats_words,
+    collapse_findings,
+    measure_collapse,
+    words_findings,
+)
 
 # Why nothing can be said, where the texts themselves could not be encoded or scored.
 SCORED = Rule(

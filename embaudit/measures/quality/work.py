@@ -7,11 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from embaudit.corpora.golden import GOLDEN
-from embaudit.corpora.shapes import TextPair
+from embaudit.corpora.tally import TextPair
 from embaudit.declared.chart import Axis, Chart, Layer, Mark, Panel
 from embaudit.declared.document import Column, Part, Section, Table
-from embaudit.declared.finding import STAGED_SCHEMA, Finding, Rows, as_rows
-from embaudit.declared.rule import Rule, in_brief
+from embaudit.declared.rule import STAGED_SCHEMA, Finding, Rows, Rule, as_rows, in_brief
 from embaudit.measures.integrity import STAGED as STAGED_BY_INTEGRITY
 from embaudit.measures.integrity import TOKENIZER
 from embaudit.measures.quality import (
@@ -22,9 +21,9 @@ from embaudit.measures.quality import (
     QualityRow,
     QualitySettings,
 )
-from embaudit.measures.quality.baselines import INPUT_EMBEDDINGS
-from embaudit.measures.quality.scale import RULE as SCORE_SCALE
-from embaudit.measures.quality.words import RULE as WORDS
+from embaudit.measures.quality.measured import INPUT_EMBEDDINGS
+from embaudit.measures.quality.scale import SCORE_SCALE
+from embaudit.measures.quality.words import WORDS
 from embaudit.measures.run import Run
 from embaudit.measures.task_material import QUERIES_OF, corpora_of
 from embaudit.steps.results import CheckpointSpec, Staged, StagedCorpus, checkpoint_of, in_full_precision
@@ -186,7 +185,6 @@ def findings(rows: Rows, settings: QualitySettings) -> Iterator[Finding]:
     yield from in_brief(rows(STAGED), DECLARED_RIGHT, "layers, collapse and other readings", (WORDS, SCORE_SCALE))
 
 
-# Queries for the section's data, by name, for one audit.
 FACTS = {
     "quality": "SELECT * FROM quality WHERE audit_id = ? ORDER BY kind, data_set",
     "quality_layers": "SELECT * FROM quality_layer WHERE audit_id = ? ORDER BY kind, data_set, layer",

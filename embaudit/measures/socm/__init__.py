@@ -13,9 +13,8 @@ from dataclasses import replace
 from pydantic import Field, field_validator
 
 from embaudit.corpora.draw import Draw
-from embaudit.measures.measure import Asked, DrawnSettings, Measure, Parts
+from embaudit.measures.measure import Asked, DrawnSettings, Measure, Readable, Work, parts_of
 from embaudit.measures.socm.tables import ROWS
-from embaudit.measures.workload import Readable, Work
 
 # Time per pair of texts of n tokens, divided by n² (benchmarks/README.md).
 PAIR_SECONDS = 40e-9
@@ -101,21 +100,13 @@ class SocmSettings(DrawnSettings):
         return super().requested(request).model_copy(update={"corpora": (*self.corpora, *asked)})
 
 
-# Increase this when values change: it is part of the keys of all the measure's steps.
 MEASURE_VERSION = 6
-
-
-def _parts() -> Parts:
-    from embaudit.measures.socm import findings, page, steps
-
-    return Parts(measure=steps.measure, findings=findings.findings, page=page)
-
 
 MEASURE = Measure(
     name="socm",
     package=__name__,
     question="How much of a text does mean pooling discard?",
-    parts=_parts,
+    parts=parts_of(__name__),
     settings=SocmSettings,
     version=MEASURE_VERSION,
     rows=ROWS,

@@ -1,7 +1,7 @@
 """Hard negatives: mined for queries, and listed pairs compared with random pairs of the same texts.
 
 Mining finds, for each query, the top-ranked passages not judged relevant, by BM25 or by vectors. Ties go to the first
-passage, so results are deterministic. Used by ``embaudit_tasks.mining``; BM25 needs bm25s.
+passage, so results are deterministic. Used by ``embaudit_tasks.corpora``; BM25 needs bm25s.
 
 For the comparison, a paired difference, every query is paired with its own passage, and with another query's. The
 latter are a permutation of the former, so both arms have the same queries and passages: lengths and tr Σ are the same,

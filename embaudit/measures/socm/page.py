@@ -30,7 +30,6 @@ LEVELS = [level / 5 for level in range(1, 10)]
 STEPS = 24
 PAIRS = ("highest", "median", "lowest")
 PLANE = 188
-# Queries for the section's data, by name, for one audit.
 FACTS = {
     "socm": "SELECT * FROM socm_summary WHERE audit_id = ? ORDER BY corpus",
     "socm_cuts": "SELECT * FROM socm_cut WHERE audit_id = ? ORDER BY corpus, tokens",

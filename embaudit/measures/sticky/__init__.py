@@ -7,9 +7,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from embaudit.measures.measure import Asked, Measure, MeasureSettings, Parts
+from embaudit.measures.measure import Asked, Measure, MeasureSettings, Readable, Work, parts_of
 from embaudit.measures.sticky.tables import ROWS, STICKY_TOKEN
-from embaudit.measures.workload import Readable, Work
 
 # Vocabulary entries sampled for the distribution of similarities: eight million pairs.
 SAMPLED_TOKENS = 4_096
@@ -124,21 +123,13 @@ class StickySettings(MeasureSettings):
         return settings
 
 
-# Increase this when values change: it is part of the keys of all the measure's steps.
 MEASURE_VERSION = 7
-
-
-def _parts() -> Parts:
-    from embaudit.measures.sticky import findings, page, steps
-
-    return Parts(measure=steps.measure, findings=findings.findings, page=page)
-
 
 MEASURE = Measure(
     name="sticky",
     package=__name__,
     question="Which tokens, inserted into a text, pull its similarities towards one value?",
-    parts=_parts,
+    parts=parts_of(__name__),
     settings=StickySettings,
     version=MEASURE_VERSION,
     rows=ROWS,

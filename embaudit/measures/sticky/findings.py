@@ -6,10 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from embaudit.declared.finding import Finding, Level, Rows, interval
-from embaudit.declared.rule import Rule
+from embaudit.declared.rule import Finding, Level, Rows, Rule, interval
 from embaudit.measures.sticky import StickySettings
-from embaudit.measures.sticky.scores import SEVERITY_FROM_LOSS
+from embaudit.measures.sticky.moments import SEVERITY_FROM_LOSS
 
 _, MODERATE, WEAK = (least for least, _ in SEVERITY_FROM_LOSS)
 WORST_TOKEN = Rule(

@@ -12,11 +12,10 @@ from embaudit.checkpoint.encoder import Progress, no_progress
 from embaudit.measures.sticky import StickySettings
 from embaudit.measures.sticky.effects import measure_effects
 from embaudit.measures.sticky.insertion import OPERATORS
-from embaudit.measures.sticky.moments import insert_tokens
+from embaudit.measures.sticky.moments import insert_tokens, rho
 from embaudit.measures.sticky.plan import choose_controls
 from embaudit.measures.sticky.points import Points
 from embaudit.measures.sticky.reference import distances, prepare_reference, sticky_scores, validation_values
-from embaudit.measures.sticky.scores import rho
 from embaudit.words.errors import UsageError
 
 DESCRIBED = ("token", "text", "category", "is_reachable", "origin", "script")

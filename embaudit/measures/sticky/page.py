@@ -12,7 +12,6 @@ from embaudit.measures.sticky import charts
 from embaudit.measures.sticky.verdicts import MIN_FOR_THRESHOLD
 from embaudit.words.estimate import Estimate
 
-# Queries for the section's data, by name, for one audit.
 FACTS = {
     "sticky": (
         "SELECT sticky_summary.*, audit.dtype FROM sticky_summary JOIN audit USING (audit_id) "

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from embaudit.measures.sticky import StickySettings
-from embaudit.measures.sticky.scores import Protocol, Scores
+from embaudit.measures.sticky.moments import Protocol, Scores
 from embaudit.measures.sticky.search import MIN_PILOT, miss_rate
 from embaudit.words.errors import MeasureError
 

@@ -18,8 +18,7 @@ from functools import cached_property
 import numpy as np
 
 from embaudit.checkpoint import Encoder
-from embaudit.measures.sticky.insertion import OPERATORS, Operator, SentenceDraw, make_draw
-from embaudit.measures.sticky.pairs import SentencePair
+from embaudit.measures.sticky.insertion import OPERATORS, Operator, SentenceDraw, SentencePair, make_draw
 from embaudit.words.errors import NotMeasurable
 
 # Of the similarities before insertion: below this, their differences are rounding errors.

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from embaudit.measures.sticky.scores import SEVERITY_FROM_LOSS, Scores, Severity
+from embaudit.measures.sticky.moments import SEVERITY_FROM_LOSS, Scores, Severity
 from embaudit.statistics.intervals import exact_share, percentile_intervals
 from embaudit.words.estimate import Estimate
 

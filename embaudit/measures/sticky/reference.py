@@ -23,8 +23,15 @@ import numpy as np
 
 from embaudit.checkpoint import Encoder
 from embaudit.checkpoint.encoder import Progress, no_progress
-from embaudit.measures.sticky.insertion import OPERATORS, Operator, generator_for
-from embaudit.measures.sticky.pairs import SentencePair, distinct_sentences, named_pairs, spread_pairs
+from embaudit.measures.sticky.insertion import (
+    OPERATORS,
+    Operator,
+    SentencePair,
+    distinct_sentences,
+    generator_for,
+    named_pairs,
+    spread_pairs,
+)
 from embaudit.measures.sticky.points import require_below_u, unit_rows
 
 MEASURE_VERSION = 1

@@ -14,9 +14,8 @@ from itertools import cycle
 
 import numpy as np
 
-from embaudit.measures.sticky.moments import Moments
+from embaudit.measures.sticky.moments import PROTOCOLS, Moments, Protocol, Scores, score
 from embaudit.measures.sticky.points import Points
-from embaudit.measures.sticky.scores import PROTOCOLS, Protocol, Scores, score
 from embaudit.statistics.intervals import exact_share, spearman, spearman_interval
 
 # A regression on fewer tokens would fit their noise.

@@ -131,7 +131,7 @@ class StickyValidationRow(Row, table="sticky_validation", key=("token_id", "prot
     @rule
     def severity_agrees_with_loss(severity: Series, loss: Series) -> Series:
         """Strong from 0.5, moderate from 0.25, weak from 0.1."""
-        from embaudit.measures.sticky.scores import severity as graded
+        from embaudit.measures.sticky.moments import severity as graded
 
         return severity == loss.map(graded)
 

@@ -15,9 +15,9 @@ from typing import Any, Literal
 import numpy as np
 
 from embaudit.measures.sticky.effects import Effect, false_discovery
+from embaudit.measures.sticky.moments import PROTOCOLS, Protocol
 from embaudit.measures.sticky.plan import SearchFound
 from embaudit.measures.sticky.prevalence import Prevalence
-from embaudit.measures.sticky.scores import PROTOCOLS, Protocol
 from embaudit.words.estimate import Estimate
 
 IQR_FACTOR = 0.7

@@ -20,8 +20,7 @@ from typing import Literal
 
 from embaudit.declared.figure import Worse
 from embaudit.declared.table import DIFFERENCE_OF_COSINES, SHARE, Interval, Row, Series, column, rule
-from embaudit.measures.measure import SAMPLE_QUERIES, CollectionSettings, Measure, Parts
-from embaudit.measures.workload import Readable, Work
+from embaudit.measures.measure import SAMPLE_QUERIES, CollectionSettings, Measure, Readable, Work, parts_of
 
 # Every change writes each query once more, a typo or a rare form in more tokens; a tokenizer that writes some of them
 # alike leaves fewer.
@@ -96,22 +95,13 @@ class SurfaceRow(Row, table="surface", key=("change",), item="{change}"):
 
 ROWS: tuple[type[Row], ...] = (SurfaceRow,)
 
-
-# Increase this when values change: it is part of the keys of all the measure's steps.
 MEASURE_VERSION = 1
-
-
-def _parts() -> Parts:
-    from embaudit.measures.surface import findings, steps
-
-    return Parts(measure=steps.measure, findings=findings.findings, page=findings)
-
 
 MEASURE = Measure(
     name="surface",
     package=__name__,
     question="Does a query find the same when it is written otherwise?",
-    parts=_parts,
+    parts=parts_of(__name__),
     settings=SurfaceSettings,
     version=MEASURE_VERSION,
     rows=ROWS,

@@ -2,6 +2,8 @@
 
 None changes the words a reader sees, but for typos, of which each text gets one, and for spelling. They are the same
 for a text whenever and wherever they are made: where one is drawn, the draw depends only on the seed and the text.
+
+British words with their American spelling. Left out: pairs of which one side is also another word (check, tire).
 """
 
 from __future__ import annotations
@@ -12,7 +14,113 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from embaudit.corpora.draw import rank
-from embaudit.measures.surface.spelling import OTHER_SPELLINGS
+
+PAIRS = """
+aeroplane airplane
+aeroplanes airplanes
+aluminium aluminum
+anaemia anemia
+anaesthetic anesthetic
+analyse analyze
+analysed analyzed
+analysing analyzing
+armour armor
+behaviour behavior
+behavioural behavioral
+cancelled canceled
+cancelling canceling
+catalogue catalog
+catalogues catalogs
+centimetre centimeter
+centimetres centimeters
+centre center
+centres centers
+colour color
+coloured colored
+colours colors
+cosy cozy
+criticise criticize
+defence defense
+diarrhoea diarrhea
+dialogue dialog
+doughnut donut
+endeavour endeavor
+enrol enroll
+equalise equalize
+favour favor
+favourite favorite
+favourites favorites
+fibre fiber
+fibres fibers
+flavour flavor
+flavours flavors
+fulfil fulfill
+glamour glamor
+grey gray
+gynaecologist gynecologist
+haemoglobin hemoglobin
+harbour harbor
+harbours harbors
+honour honor
+honours honors
+humour humor
+instalment installment
+jewellery jewelry
+kilometre kilometer
+kilometres kilometers
+labelled labeled
+labour labor
+licence license
+litre liter
+litres liters
+manoeuvre maneuver
+marvellous marvelous
+minimise minimize
+mould mold
+mouldy moldy
+moustache mustache
+neighbour neighbor
+neighbours neighbors
+neighbourhood neighborhood
+odour odor
+oestrogen estrogen
+offence offense
+optimise optimize
+organisation organization
+organisations organizations
+organise organize
+organised organized
+paediatric pediatric
+parlour parlor
+plough plow
+pyjamas pajamas
+realise realize
+recognise recognize
+rigour rigor
+rumour rumor
+savour savor
+sceptical skeptical
+skilful skillful
+specialise specialize
+sulphur sulfur
+summarise summarize
+symbolise symbolize
+theatre theater
+theatres theaters
+traveller traveler
+travellers travelers
+travelled traveled
+travelling traveling
+tumour tumor
+vapour vapor
+vigour vigor
+woollen woolen
+yoghurt yogurt
+"""
+_BOTH = [tuple(line.split()) for line in PAIRS.split("\n") if line]
+# In either direction; lower case.
+OTHER_SPELLINGS = {one: other for pair in _BOTH for one, other in (pair, pair[::-1])}
+
 
 # Of a change's text and the text that decides what is drawn.
 Write = Callable[[str, int], str]

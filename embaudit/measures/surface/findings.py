@@ -11,8 +11,7 @@ from typing import Any
 
 from embaudit.declared.chart import Axis, Chart, Layer, Mark, Panel
 from embaudit.declared.document import Column, Section, Table
-from embaudit.declared.finding import Finding, Level, Rows, interval
-from embaudit.declared.rule import Rule
+from embaudit.declared.rule import Finding, Level, Rows, Rule, interval
 from embaudit.measures.surface import SurfaceSettings
 from embaudit.measures.surface.changes import MISTAKES
 from embaudit.statistics.intervals import MIN_UNITS
@@ -144,7 +143,6 @@ def _because(row: Row) -> str:
     return f" (the tokenizer cannot write {row['unwritten']:.0%} of them)" if row["unwritten"] >= MOST else ""
 
 
-# Queries for the section's data, by name, for one audit.
 FACTS = {"surface": "SELECT * FROM surface WHERE audit_id = ? ORDER BY overlap NULLS LAST, change"}
 COLUMNS = {
     "change": Column("change"),

@@ -190,7 +190,7 @@ class _WordRankings:
         return overlaps(first, second), part.ndcg(second) - part.ndcg(first)
 
     def _ranking(self, queries: Sequence[str]) -> np.ndarray | None:
-        from embaudit.measures.quality.baselines import word_cosines
+        from embaudit.measures.quality.measured import word_cosines
 
         cosines = word_cosines(queries, self._searched.collection.documents)
         if cosines is None:

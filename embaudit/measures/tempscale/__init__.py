@@ -11,9 +11,8 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
-from embaudit.measures.measure import DownstreamSettings, Measure, Parts
+from embaudit.measures.measure import DownstreamSettings, Measure, Readable, Work, parts_of
 from embaudit.measures.tempscale.tables import ROWS
-from embaudit.measures.workload import Readable, Work
 
 # Nearest neighbours, logistic regression and clustering.
 LABELLED_TASKS = 3
@@ -51,21 +50,13 @@ class TempscaleSettings(DownstreamSettings):
         return tuple(sorted({1.0, *grid}, reverse=True))
 
 
-# Increase this when values change: it is part of the keys of all the measure's steps.
 MEASURE_VERSION = 3
-
-
-def _parts() -> Parts:
-    from embaudit.measures.tempscale import findings, steps
-
-    return Parts(measure=steps.measure, findings=findings.findings, page=findings)
-
 
 MEASURE = Measure(
     name="tempscale",
     package=__name__,
     question="Does a lower attention temperature help?",
-    parts=_parts,
+    parts=parts_of(__name__),
     settings=TempscaleSettings,
     version=MEASURE_VERSION,
     rows=ROWS,

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from embaudit.corpora.downstream.task import Task, Vectors
-from embaudit.remedies.mitigation.space import Centring, Whitening
+from embaudit.remedies.mitigation.rows import Centring, Whitening
 from embaudit.statistics.intervals import MIN_UNITS
 from embaudit.words.errors import NotMeasurable
 from embaudit.words.estimate import Estimate

@@ -13,8 +13,7 @@ from typing import Any
 from embaudit.declared.chart import Axis, Chart, Layer, Mark, Panel
 from embaudit.declared.chart import interval as interval_marks
 from embaudit.declared.document import Column, Part, Section, Table
-from embaudit.declared.finding import MAX_FINDINGS, Finding, Rows, interval
-from embaudit.declared.rule import Rule
+from embaudit.declared.rule import MAX_FINDINGS, Finding, Rows, Rule, interval
 from embaudit.measures.tempscale import TempscaleSettings
 from embaudit.words.estimate import Estimate
 
@@ -101,7 +100,6 @@ def _named(row: dict[str, Any]) -> str:
     return str(row["task"]).replace("_", " ")
 
 
-# Queries for the section's data, by name, for one audit.
 FACTS = {
     "temperatures": "SELECT * FROM tempscale_choice WHERE audit_id = ? ORDER BY task, bin",
     "temperature_arms": (

@@ -8,16 +8,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from embaudit.checkpoint import TextKind
-from embaudit.declared.finding import Finding
-from embaudit.declared.rule import guarded
+from embaudit.declared.rule import Finding, guarded
 from embaudit.measures.quality.alternatives import Alternative, is_worth_trying
-from embaudit.measures.quality.baselines import collection_overlap, pair_overlap
-from embaudit.measures.quality.collapse import RULE as COLLAPSED
-from embaudit.measures.quality.counterfactual import RULE as AS_DECLARED
-from embaudit.measures.quality.counterfactual import counterfactual_findings
+from embaudit.measures.quality.counterfactual import AS_DECLARED, counterfactual_findings
 from embaudit.measures.quality.golden import Encode, measure_golden
 from embaudit.measures.quality.material import Collection, Material, ScoredPairs
-from embaudit.measures.quality.measured import Measured, MeasuredCollection, MeasuredPairs
+from embaudit.measures.quality.measured import (
+    Measured,
+    MeasuredCollection,
+    MeasuredPairs,
+    collection_overlap,
+    pair_overlap,
+)
 from embaudit.measures.quality.passes import SERVED, Pass, of_all, of_pairs
 from embaudit.measures.quality.quality import (
     QualityReport,
@@ -30,10 +32,9 @@ from embaudit.measures.quality.quality import (
     no_figures,
     scores_of,
 )
-from embaudit.measures.quality.scale import RULE as SCORE_SCALE
+from embaudit.measures.quality.scale import SCORE_SCALE
 from embaudit.measures.quality.scores import CollectionScorer, PairScorer, ResampledScore
-from embaudit.measures.quality.words import RULE as WORDS
-from embaudit.measures.quality.words import words_findings
+from embaudit.measures.quality.words import COLLAPSED, WORDS, words_findings
 from embaudit.words.errors import MeasureError
 
 ROLES: tuple[TextKind, TextKind] = ("query", "document")

@@ -7,8 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from embaudit.checkpoint import Checkpoint, Encoder
-from embaudit.declared.finding import Finding
-from embaudit.declared.rule import Rule, guarded
+from embaudit.declared.rule import Finding, Rule, guarded
 from embaudit.measures.quality.golden import GoldenChanges, MeasuredGolden
 from embaudit.measures.quality.material import Material
 from embaudit.measures.quality.measured import Measured, as_json
@@ -22,7 +21,6 @@ from embaudit.questions.change.gains import (
     measure_tuned,
     of_base,
 )
-from embaudit.questions.change.rows import row_findings
 from embaudit.questions.change.tensors import TensorChange
 from embaudit.questions.change.tokens import Tokens, compare_tokens, token_findings
 from embaudit.questions.change.vectors import (
@@ -36,7 +34,7 @@ from embaudit.questions.change.vectors import (
     vector_findings,
 )
 from embaudit.questions.change.weight_findings import NOTHING, weight_findings
-from embaudit.questions.change.weights import WeightChange, compare_weights
+from embaudit.questions.change.weights import WeightChange, compare_weights, row_findings
 
 Figures = dict[str, Any]
 GOLDEN = Rule(

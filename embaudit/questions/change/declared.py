@@ -10,8 +10,7 @@ from typing import Any, get_args
 
 from embaudit.checkpoint import Checkpoint, TextKind
 from embaudit.checkpoint.tokenizer import NO_LIMIT
-from embaudit.declared.finding import Finding
-from embaudit.declared.rule import Rule
+from embaudit.declared.rule import Finding, Rule
 from embaudit.embedders.checkpoint import declared_similarity
 
 CONFIG = "config.json"

@@ -14,9 +14,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from embaudit.checkpoint import Checkpoint, Encoder
-from embaudit.corpora.downstream.threshold import lets_other_share_through, transferred
-from embaudit.declared.finding import Finding, Level
-from embaudit.declared.rule import Rule, number, percent
+from embaudit.corpora.downstream.material import lets_other_share_through, transferred
+from embaudit.declared.rule import Finding, Level, Rule, number, percent
 from embaudit.embedders.checkpoint import declared_similarity
 from embaudit.measures.quality.counterfactual import mean_gain
 from embaudit.measures.quality.material import Material
@@ -223,7 +222,7 @@ class CutOff:
 
     Attributes:
         base: the threshold.
-        tuned: the one that lets as many through (``embaudit.corpora.downstream.threshold``).
+        tuned: the one that lets as many through (``embaudit.corpora.downstream.material``).
         moved: tuned − base, paired.
         is_clear: whether the base's threshold clearly lets another share of unrelated pairs through now, or keeps
             another one of the matching pairs.

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from embaudit.checkpoint import Checkpoint
-from embaudit.checkpoint.hard_texts import KINDS
+from embaudit.checkpoint.agreement import KINDS
 from embaudit.checkpoint.vocabulary.entries import special_ids
-from embaudit.checkpoint.vocabulary.origin import is_marker
-from embaudit.declared.finding import Finding, Level
-from embaudit.declared.rule import Rule
+from embaudit.checkpoint.vocabulary.script import is_marker
+from embaudit.declared.rule import Finding, Level, Rule
 from embaudit.measures.integrity.letter_case import word_forms
 from embaudit.questions.change.tensors import SharedRows
 

@@ -14,11 +14,10 @@ from typing import Literal
 import numpy as np
 
 from embaudit.checkpoint import Encoder
-from embaudit.checkpoint.hard_texts import KINDS
+from embaudit.checkpoint.agreement import KINDS
 from embaudit.corpora.downstream.retrieval import CUT as NEIGHBOURS
 from embaudit.corpora.downstream.retrieval import overlaps, ranked
-from embaudit.declared.finding import Finding
-from embaudit.declared.rule import Rule
+from embaudit.declared.rule import Finding, Rule
 from embaudit.declared.rule import number as number_of
 from embaudit.measures.quality.material import SAMPLE
 from embaudit.measures.quality.measured import MeasuredPairs

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
-from embaudit.declared.finding import Finding
-from embaudit.declared.rule import Rule, number, percent
-from embaudit.questions.change.rows import RowChange
+from embaudit.declared.rule import Finding, Rule, number, percent
 from embaudit.questions.change.tensors import block_of, relative
-from embaudit.questions.change.weights import MOST, UNRELATED, WeightChange
+from embaudit.questions.change.weights import MOST, UNRELATED, RowChange, WeightChange
 from embaudit.words.estimate import shown
 from embaudit.words.sentences import first_of
 

@@ -14,16 +14,14 @@ from embaudit.checkpoint.model import forget_models
 from embaudit.checkpoint.modules import NoTransformer
 from embaudit.checkpoint.streamed import giving_back, is_in_files
 from embaudit.declared.document import Page
-from embaudit.declared.finding import Finding, Level, worst_first
-from embaudit.declared.rule import COULD_NOT_RUN, FAILED, Rule, guarded
+from embaudit.declared.rule import COULD_NOT_RUN, FAILED, Finding, Level, Rule, guarded, worst_first
 from embaudit.measures.integrity import TOKENIZER
 from embaudit.measures.integrity.function import function_findings
-from embaudit.measures.integrity.hard import HardTexts
 from embaudit.measures.integrity.integrity import integrity_findings
-from embaudit.measures.integrity.numerics import InFloat32, full_findings, half_findings
-from embaudit.measures.quality.fewer import fewer
+from embaudit.measures.integrity.numerics import HardTexts, InFloat32, full_findings, half_findings
 from embaudit.measures.quality.material import Material, sample_material
 from embaudit.measures.quality.quality import QualityReport, no_figures, quality_findings
+from embaudit.measures.quality.scores import fewer
 from embaudit.questions.answer import AnswerFigure, figure_of
 from embaudit.questions.change.change import TunedResults, change_report
 from embaudit.questions.check.page import check_page

@@ -9,7 +9,7 @@ from embaudit.declared.document import Column, Page, Section, Table, Value
 from embaudit.measures.quality.scores import FOUND
 from embaudit.questions.change.page import against_base
 from embaudit.words.estimate import Estimate
-from embaudit.words.shown import cut
+from embaudit.words.sentences import cut
 
 if TYPE_CHECKING:
     from embaudit.questions.check.check import CheckReport

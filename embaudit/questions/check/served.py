@@ -9,32 +9,37 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from embaudit.declared.finding import LEVELS, Finding
-from embaudit.declared.rule import Rule, guarded, number
+from embaudit.declared.rule import LEVELS, Finding, Rule, guarded, number
 from embaudit.embedders.function import LISTS, Answers, EmbeddingFunction
 from embaudit.embedders.kept import TOGETHER
 from embaudit.embedders.waiting import RequestPlan, told_as_one
 from embaudit.measures.integrity.function import SAME_VECTOR
-from embaudit.measures.quality.lengths import RULE as LENGTHS
-from embaudit.measures.quality.lengths import Declared, length_findings
+from embaudit.measures.quality.lengths import LENGTHS, Declared, length_findings
 from embaudit.measures.quality.material import Material, sample_material
 from embaudit.measures.quality.measured import Measured
-from embaudit.questions.blackbox.limit import TAIL, limit_findings
-from embaudit.questions.blackbox.numbers import MAY_HAVE_NONE, NO_VECTOR, NOT_FINITE, hard_texts, number_findings
+from embaudit.questions.blackbox.limit import (
+    MAY_HAVE_NONE,
+    NO_VECTOR,
+    NOT_FINITE,
+    TAIL,
+    hard_texts,
+    limit_findings,
+    number_findings,
+)
 from embaudit.questions.blackbox.quality import CallerPrompts, served_quality
 from embaudit.questions.check.check import CheckReport
 from embaudit.questions.parity.asking import ask_as, ask_otherwise, confirmed, still_the_same
-from embaudit.questions.parity.compare import HALF, SAME
+from embaudit.questions.parity.compare import HALF, ROLES, SAME
 from embaudit.questions.parity.findings import UNSTEADY, asked_for, finding_of_asking
 from embaudit.questions.parity.parity import asked_alone
 from embaudit.questions.parity.ranges import ask_many_at_once
 from embaudit.questions.parity.requested import ignored_dimensions
-from embaudit.questions.parity.steady import Request, SteadyControl, requests_of
-from embaudit.questions.parity.texts import ROLES
+from embaudit.questions.parity.without_vector import Request, SteadyControl, requests_of
 from embaudit.words.sentences import within
 
 if TYPE_CHECKING:
     from embaudit.checkpoint import TextKind
+
 
 ONE_FUNCTION = Rule(
     "one_function",

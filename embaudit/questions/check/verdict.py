@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from embaudit.declared.finding import Finding, Level
-from embaudit.declared.rule import COULD_NOT_RUN, Rule
+from embaudit.declared.rule import COULD_NOT_RUN, Finding, Level, Rule
 from embaudit.measures.integrity import TOKENIZER
 
 Kind = Literal["do not serve", "could not be checked", "look first", "nothing found wrong", "files only", "not checked"]

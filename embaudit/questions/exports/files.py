@@ -11,17 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from embaudit.checkpoint import Checkpoint
-from embaudit.checkpoint.exports import ExportedFile, Format, exports_of, format_of
-from embaudit.checkpoint.files import read_object, refuse_pointers
-from embaudit.checkpoint.hard_texts import KINDS
+from embaudit.checkpoint.agreement import KINDS
+from embaudit.checkpoint.files import ExportedFile, Format, exports_of, format_of, read_object, refuse_pointers
 from embaudit.checkpoint.onnx_encoder import INSTALL, has_onnxruntime
 from embaudit.checkpoint.onnx_file import OnnxFile, UnsafeFile, read_onnx
 from embaudit.checkpoint.tokenizer import NO_LIMIT, TOKENIZER_CONFIG
-from embaudit.declared.finding import Finding
-from embaudit.declared.rule import Rule
+from embaudit.declared.rule import Finding, Rule
 from embaudit.words.errors import CheckpointError, EmbauditError, one_line
-from embaudit.words.sentences import first_of
-from embaudit.words.shown import quoted
+from embaudit.words.sentences import first_of, quoted
 
 FILE = "tokenizer.json"
 TEXTS = tuple(text for some in KINDS.values() for text in some)

@@ -7,14 +7,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from embaudit.declared.finding import Finding
-from embaudit.declared.rule import Rule
+from embaudit.declared.rule import Finding, Rule
 from embaudit.declared.rule import number as decimals
 from embaudit.questions.exports.held import ExportComparison
 from embaudit.questions.exports.quantised import BITS
-from embaudit.questions.parity.apart import farthest, is_apart, is_rounding
-from embaudit.questions.parity.compare import HALF, SAME, SAME_LENGTH, KindDifference
-from embaudit.words.shown import quoted
+from embaudit.questions.parity.compare import HALF, SAME, SAME_LENGTH, KindDifference, farthest, is_apart, is_rounding
+from embaudit.words.sentences import quoted
 
 # Times what the checkpoint's own matrices move its vectors by when they are rounded so: of the median, and of a kind of
 # one or two texts, for which it is chance.

@@ -23,10 +23,8 @@ from embaudit.corpora.downstream.task import unit_rows
 from embaudit.embedders.checkpoint import CheckpointFunction
 from embaudit.measures.quality.material import sample_material
 from embaudit.questions.exports.quantised import BITS, Quantisation, quantised, rounding_of
-from embaudit.questions.parity.apart import is_apart
-from embaudit.questions.parity.compare import KindDifference, apart, compare_kind
+from embaudit.questions.parity.compare import KindDifference, apart, compare_kind, is_apart, texts_by_kind
 from embaudit.questions.parity.explain import explain
-from embaudit.questions.parity.texts import texts_by_kind
 from embaudit.words.errors import CheckpointError
 
 if TYPE_CHECKING:

@@ -107,7 +107,7 @@ class FingerprintQuestion(CheckpointOptions, EndpointOptions, CacheOptions, Stor
         """Different rows at length 1, by kind of text or by store."""
         from embaudit.embedders.kept import cost_line
         from embaudit.embedders.opened import open_kept
-        from embaudit.questions.fingerprint.sources import (
+        from embaudit.questions.fingerprint.make import (
             of_one_dimension,
             rows_of_function,
             rows_of_store,

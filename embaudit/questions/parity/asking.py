@@ -13,10 +13,9 @@ import numpy as np
 
 from embaudit.checkpoint import Checkpoint
 from embaudit.embedders.function import LISTS, Answers, EmbeddingFunction
-from embaudit.questions.parity.compare import HALF, LEFT, KindDifference, apart, compare_kind
-from embaudit.questions.parity.padding import MASK_ADVICE, SO_FAR, padding_cause
-from embaudit.questions.parity.steady import Request, SteadyControl, numbered
-from embaudit.questions.parity.texts import spread
+from embaudit.questions.parity.compare import HALF, LEFT, KindDifference, apart, compare_kind, spread
+from embaudit.questions.parity.networks import MASK_ADVICE, SO_FAR, padding_cause
+from embaudit.questions.parity.without_vector import Request, SteadyControl, numbered
 
 if TYPE_CHECKING:
     from embaudit.checkpoint import TextKind

@@ -15,8 +15,7 @@ from urllib.parse import quote, unquote
 import numpy as np
 
 from embaudit.checkpoint import Checkpoint
-from embaudit.questions.parity.compare import HALF, KindDifference, apart
-from embaudit.questions.parity.texts import ROLES
+from embaudit.questions.parity.compare import HALF, ROLES, KindDifference, apart
 
 
 def without_accents(text: str) -> str:

@@ -17,10 +17,9 @@ import numpy as np
 from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.tokenizer import NO_LIMIT, position_limit
 from embaudit.questions.parity.compare import EXACT, apart
-from embaudit.questions.parity.foreign import text_unit, usable
-from embaudit.questions.parity.forms import Form
+from embaudit.questions.parity.foreign import CHARACTERS, WORDS, CutPieces, Unit, text_unit, usable
 from embaudit.questions.parity.readings import Reading, Side, Windows, cut_after, in_pieces, with_limit
-from embaudit.questions.parity.units import CHARACTERS, WORDS, CutPieces, Unit
+from embaudit.questions.parity.requested import Form
 from embaudit.questions.parity.vectors import Maker, PoolingVariant
 
 # Lengths that are tried at once, evenly spread over what is left; and around how many of the best it is gone on.

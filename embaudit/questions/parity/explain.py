@@ -14,12 +14,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from embaudit.checkpoint import Checkpoint
-from embaudit.questions.parity.compare import EXACT, HALF, HALF_LENGTH, LEFT, apart, rounds_as_half
+from embaudit.questions.parity.compare import EXACT, HALF, HALF_LENGTH, LEFT, apart, rounds_as_half, spread
 from embaudit.questions.parity.cuts import likely_cuts
 from embaudit.questions.parity.foreign import untried
-from embaudit.questions.parity.forms import Form, forms_of
 from embaudit.questions.parity.readings import Reading, Windows, alternatives, declared, uncut, whole_alternatives
-from embaudit.questions.parity.texts import spread
+from embaudit.questions.parity.requested import Form, forms_of
 from embaudit.questions.parity.vectors import Maker, PoolingVariant
 
 # By kind.

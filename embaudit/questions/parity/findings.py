@@ -7,21 +7,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from embaudit.declared.finding import Finding, Level
-from embaudit.declared.rule import Rule, number
-from embaudit.questions.parity.apart import farthest, is_apart, moved
+from embaudit.declared.rule import Finding, Level, Rule, number
 from embaudit.questions.parity.asking import AGAIN, BatchingCheck
 from embaudit.questions.parity.compare import (
     HALF,
     LEFT,
+    NAMED,
+    ROLES,
     SAME,
     KindDifference,
+    farthest,
+    is_apart,
+    moved,
     rounds_as_half,
 )
-from embaudit.questions.parity.texts import NAMED, ROLES
 from embaudit.questions.parity.without_vector import no_vector, not_finite
-from embaudit.words.sentences import first_of, within
-from embaudit.words.shown import quoted
+from embaudit.words.sentences import first_of, quoted, within
 
 if TYPE_CHECKING:
     from embaudit.questions.parity.explain import Explanation

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from embaudit.declared.document import Column, Page, Section, Table, Value
-from embaudit.words.shown import quoted
+from embaudit.words.sentences import quoted
 
 if TYPE_CHECKING:
     from embaudit.questions.parity.parity import ParityReport

@@ -10,17 +10,22 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from embaudit.declared.document import Page
-from embaudit.declared.finding import Finding, Level
-from embaudit.declared.rule import Rule
-from embaudit.embedders.as_documents import taken_alike
-from embaudit.embedders.function import Answers, EmbeddingFunction, roles_to_compare
+from embaudit.declared.rule import Finding, Level, Rule
+from embaudit.embedders.function import Answers, EmbeddingFunction, roles_to_compare, taken_alike
 from embaudit.questions.answer import AnswerFigure
-from embaudit.questions.parity.apart import is_apart, moved
 from embaudit.questions.parity.asking import AGAIN, BatchingCheck, ask_as, ask_otherwise, confirmed, still_the_same
 from embaudit.questions.parity.clients import has_headers, has_other_ids
-from embaudit.questions.parity.compare import KindDifference, compare_kind, rounding_of
+from embaudit.questions.parity.compare import (
+    ROLES,
+    KindDifference,
+    compare_kind,
+    is_apart,
+    moved,
+    rounding_of,
+    texts_by_kind,
+)
 from embaudit.questions.parity.findings import ROUNDED, asked_for, findings_of
-from embaudit.questions.parity.padding import padding_so_far
+from embaudit.questions.parity.networks import padding_so_far
 from embaudit.questions.parity.page import parity_page
 from embaudit.questions.parity.requested import (
     NOT_NORMALISED,
@@ -30,9 +35,7 @@ from embaudit.questions.parity.requested import (
     ignored_dimensions,
     is_cut_alone,
 )
-from embaudit.questions.parity.steady import SteadyControl, requests_of
-from embaudit.questions.parity.texts import ROLES, texts_by_kind
-from embaudit.questions.parity.without_vector import no_vector_of_first
+from embaudit.questions.parity.without_vector import SteadyControl, no_vector_of_first, requests_of
 from embaudit.questions.report import Report
 from embaudit.words.errors import EmbauditError, one_line
 from embaudit.words.sentences import within
@@ -175,9 +178,8 @@ def compare_with(
     from embaudit.questions.change.declared import compare_configs, said_of
     from embaudit.questions.parity.corpora import compare_on
     from embaudit.questions.parity.explain import Explanation, explain
-    from embaudit.questions.parity.named_prompts import as_named
     from embaudit.questions.parity.ranges import Reach, ask_many_at_once, try_long_texts
-    from embaudit.questions.parity.roles import explain_roles, left_on_fresh_texts, told_by_one
+    from embaudit.questions.parity.roles import as_named, explain_roles, left_on_fresh_texts, told_by_one
 
     start = time.monotonic()
     known, other = (second, first) if first.checkpoint is None and second.checkpoint is not None else (first, second)

@@ -51,8 +51,8 @@ class ParityQuestion(CheckpointOptions, RoleOptions, MaterialPart, ExplanationPa
 
     def answer(self, progress: Progress = QUIET) -> ParityReport:
         from embaudit.checkpoint import LoadOptions
-        from embaudit.embedders.as_stored import AsStored
-        from embaudit.embedders.backend import backend_function
+        from embaudit.embedders.checkpoint import backend_function
+        from embaudit.embedders.function import AsStored
         from embaudit.embedders.opened import is_checkpoint, is_endpoint, open_both
         from embaudit.questions.parity.parity import compare_with
 

@@ -13,14 +13,12 @@ import numpy as np
 
 from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.tokenizer import NO_LIMIT
-from embaudit.declared.finding import Finding
-from embaudit.declared.rule import Rule
+from embaudit.declared.rule import Finding, Rule
 from embaudit.embedders.function import EmbeddingFunction
 from embaudit.questions.parity.asking import BatchingCheck, held_to_alone
-from embaudit.questions.parity.compare import HALF, apart
-from embaudit.questions.parity.texts import LONGEST_TRIED, text_of
+from embaudit.questions.parity.compare import HALF, LONGEST_TRIED, apart, text_of
 from embaudit.words.errors import EmbauditError
-from embaudit.words.shown import quoted
+from embaudit.words.sentences import quoted
 
 # Texts in one request, the most first: the largest that is taken whole is tried. Servers split at 32, and at 128.
 SIZES = (256, 128, 64, 33)

@@ -12,14 +12,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 from embaudit.checkpoint import Checkpoint
-from embaudit.checkpoint.inputs import SegmentIds
+from embaudit.checkpoint.probe import SegmentIds
 from embaudit.checkpoint.prompts import PromptTokens, prompt_tokens
 from embaudit.checkpoint.settings import read_settings
 from embaudit.checkpoint.tokenizer import NO_LIMIT, position_limit
 from embaudit.questions.parity.clients import HEADERS, TEXT_CHANGES
-from embaudit.questions.parity.foreign import misread_units
+from embaudit.questions.parity.foreign import CHARACTERS, WHOLE, WORDS, Content, CutPieces, Unit, misread_units
 from embaudit.questions.parity.networks import WINDOWS, half_window, with_other_bases, with_other_windows
-from embaudit.questions.parity.units import CHARACTERS, WHOLE, WORDS, Content, CutPieces, Unit
 
 # What a token sees of its text: as the model declares, only what is before it, or all; or all of it at places that are
 # counted from zero; or, in layers with a window, so many tokens before it and after it.

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from embaudit.checkpoint import Checkpoint, Encoder
-from embaudit.checkpoint.inputs import SegmentIds
 from embaudit.checkpoint.modules import POOLING_MODES
 from embaudit.checkpoint.pooling import pool
+from embaudit.checkpoint.probe import SegmentIds
 from embaudit.questions.parity.readings import Attention, Reading, Windows
 from embaudit.words.errors import MeasureError, is_of_machine
 

@@ -44,8 +44,8 @@ class PassportQuestion(CheckpointOptions, EndpointOptions, Question):
 
     def answer(self, progress: Progress = QUIET) -> Passport:
         from embaudit.embedders.opened import open_function
-        from embaudit.questions.passport.file import refuse_other_file, write_passport
         from embaudit.questions.passport.make import make_passport
+        from embaudit.questions.passport.passport import refuse_other_file, write_passport
 
         if self.out is not None:
             # Before a model is loaded, which takes longer.
@@ -80,7 +80,7 @@ class VerifyQuestion(RunOptions, EndpointOptions, OtherPrecisionPart, Question):
     @cached_property
     def read(self) -> Passport:
         """The passport; read before anything is sent."""
-        from embaudit.questions.passport.file import read_passport
+        from embaudit.questions.passport.passport import read_passport
 
         given: Passport | str | Path = self.passport
         return read_passport(Path(given)) if isinstance(given, str | Path) else given

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 
 from embaudit.declared.document import Page
-from embaudit.declared.finding import Finding
+from embaudit.declared.rule import Finding
 from embaudit.embedders.function import Answers, EmbeddingFunction
-from embaudit.questions.parity.apart import is_apart, is_rounding, moved
 from embaudit.questions.parity.asking import (
     AGAIN,
     BatchingCheck,
@@ -29,23 +28,24 @@ from embaudit.questions.parity.asking import (
 from embaudit.questions.parity.compare import (
     HALF,
     LEFT,
+    ROLES,
     SAME,
     SAME_LENGTH,
     KindDifference,
     apart,
     compare_kind,
+    is_apart,
+    is_rounding,
+    moved,
     rounding_of,
 )
 from embaudit.questions.parity.findings import ANOTHER, findings_of
-from embaudit.questions.parity.forms import forms_of
 from embaudit.questions.parity.parity import ParityReport, asked_alone
-from embaudit.questions.parity.requested import NOT_NORMALISED, ignored_dimensions
-from embaudit.questions.parity.steady import SteadyControl, requests_of
-from embaudit.questions.parity.texts import ROLES
+from embaudit.questions.parity.requested import NOT_NORMALISED, forms_of, ignored_dimensions
+from embaudit.questions.parity.without_vector import SteadyControl, requests_of
 from embaudit.questions.passport.page import passport_page
 from embaudit.questions.passport.passport import Passport
-from embaudit.questions.passport.pattern import probable_cause
-from embaudit.questions.passport.roles import as_named, comparable, untold_roles
+from embaudit.questions.passport.roles import as_named, comparable, probable_cause, untold_roles
 
 # Longer canaries would make a batch slow; beside a text of so many tokens, shorter ones show what padding does.
 LONGEST_IN_BATCH = 32

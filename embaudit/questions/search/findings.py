@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from embaudit.declared.finding import Finding, Level, interval
-from embaudit.declared.rule import Rule
+from embaudit.declared.rule import Finding, Level, Rule, interval
 from embaudit.questions.report import HOW_IT_IS_ASKED, HOW_IT_IS_READ
-from embaudit.questions.search.curve import least_change
+from embaudit.questions.search.curve import MoreResults, least_change
 from embaudit.questions.search.metric import NAMES
 from embaudit.questions.search.recall import Results, Third
-from embaudit.questions.search.wider import MoreResults
 from embaudit.questions.vectors.text_copies import copy_findings
 from embaudit.words.errors import CorpusError
 from embaudit.words.estimate import Estimate

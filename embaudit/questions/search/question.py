@@ -59,8 +59,8 @@ class SearchQuestion(CheckpointOptions, RoleOptions, CacheOptions, QuerySettings
 
     def answer(self, progress: Progress = QUIET) -> SearchReport:
         from embaudit.embedders.opened import open_kept
+        from embaudit.questions.search.measured import TenantFilters
         from embaudit.questions.search.report import look_at_search
-        from embaudit.questions.search.tenants import TenantFilters
         from embaudit.questions.store_opened import opened_first, opened_for, with_filter
 
         texts, vectors = self._asked()

@@ -1,18 +1,79 @@
-"""How much of what exact search finds a store's search finds, and where it finds less."""
+"""How much of what exact search finds a store's search finds, and where it finds less.
+
+Rows that cannot be found: each of a sample is asked for by its own vector.
+
+What a store is asked for: vectors of queries, or of rows that it holds, which leave their own row out.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from embaudit.embedders.function import EmbeddingFunction
 from embaudit.questions.search.exact import Nearest
-from embaudit.questions.search.queries import Queries
-from embaudit.statistics.intervals import mean_with_interval
+from embaudit.questions.vectors.sample import SomeRows
+from embaudit.statistics.intervals import exact_share, mean_with_interval
 from embaudit.stores.search import Hits, Settings, StoreSearch, Where
 from embaudit.words.estimate import Estimate
+
+# Of a stored text that is asked for as a query: about as many words as people type.
+WORDS = 12
+
+
+@dataclass(frozen=True)
+class Queries:
+    """Queries of one search.
+
+    Attributes:
+        vectors: (Q, D) float32.
+        rows: (Q,) number of the row that each one is; −1 for one that is none.
+        ids: of these rows; None for a query that is none.
+        what: as in "200 …".
+    """
+
+    vectors: np.ndarray
+    rows: np.ndarray
+    ids: tuple[object, ...]
+    what: str
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+    def cut(self, dimension: int) -> Queries:
+        """The first numbers of each, as an index of cut vectors is asked (Matryoshka)."""
+        what = f"{self.what}, cut to {dimension:,} numbers"
+        return Queries(np.ascontiguousarray(self.vectors[:, :dimension]), self.rows, self.ids, what)
+
+    def first(self, most: int) -> Queries:
+        return Queries(self.vectors[:most], self.rows[:most], self.ids[:most], self.what)
+
+
+def of_rows(rows: SomeRows) -> Queries:
+    """Rows that ask for their neighbours."""
+    return Queries(np.asarray(rows.vectors, np.float32), rows.numbers, rows.ids, "stored vectors")
+
+
+def of_texts(function: EmbeddingFunction, texts: Sequence[str], what: str) -> Queries:
+    """Texts, encoded as queries; those without a vector are left out."""
+    return of_vectors(function.encode(list(texts), "query").vectors, what)
+
+
+def of_vectors(vectors: np.ndarray, what: str = "queries, given as vectors") -> Queries:
+    """Those of (Q, D) that point somewhere."""
+    usable = np.isfinite(vectors).all(axis=1) & vectors.any(axis=1)
+    kept = np.asarray(vectors[usable], np.float32)
+    return Queries(kept, np.full(len(kept), -1), (None,) * len(kept), what)
+
+
+def beginnings(rows: SomeRows, most: int) -> list[str]:
+    """The first words of stored texts, for want of queries."""
+    texts = [" ".join((text or "").split()[:WORDS]) for text in rows.texts]
+    return [text for text in dict.fromkeys(texts) if text][:most]
+
 
 # Rows kept beyond the k nearest, so that those which are as near as the last are known.
 MARGIN = 60
@@ -184,3 +245,72 @@ def _by_neighbour(outcome: Results) -> tuple[np.ndarray, np.ndarray, np.ndarray]
             found.append(is_whole or left[one] > 0)
             left[one] -= 1
     return np.array(queries, np.int64), np.array(numbers, np.int64), np.array(found, np.float64)
+
+
+# Results among which a row is looked for.
+AMONG = 10
+# A graph that is searched so widely finds whatever its links lead to; more takes minutes a row.
+WIDEST = 4_096
+# Of the rows that are not found, how many are asked for again at the widest settings.
+AGAIN = 300
+
+
+@dataclass(frozen=True)
+class Reached:
+    """Rows of a sample that were asked for by themselves.
+
+    Attributes:
+        asked: how many.
+        missed: ids of those that are not among the first ten at the present settings.
+        unreachable: of these, the ones that are not even at the widest.
+        again: how many of those missed were asked for again.
+        widest: the settings of that; empty if a query can set nothing.
+    """
+
+    asked: int
+    missed: tuple[object, ...]
+    unreachable: tuple[object, ...]
+    again: int
+    widest: dict[str, int]
+
+    @property
+    def share(self) -> tuple[float, float, float]:
+        """Of the rows, those not found at the present settings, with the exact interval."""
+        return len(self.missed) / self.asked, *exact_share(len(self.missed), self.asked)
+
+    @property
+    def lost_share(self) -> tuple[float, float, float]:
+        """Of the rows, those that no setting finds; of those missed, as many as were asked for again are known."""
+        scale = len(self.missed) / self.again if self.again else 0.0
+        lost = round(len(self.unreachable) * scale)
+        return lost / self.asked, *exact_share(lost, self.asked)
+
+
+def reached(
+    search: StoreSearch, rows: Queries, settings: Settings, where: Where, progress: Callable[[int], None]
+) -> Reached:
+    """Ask for each of these rows by its own vector; none of them may have ten rows that are nearer to it."""
+    missed = []
+    for place, (vector, own) in enumerate(zip(rows.vectors, rows.ids, strict=True)):
+        if not _is_found(search, vector, own, settings, where):
+            missed.append(place)
+        progress(1)
+    widest = widest_of(search, settings)
+    again = missed[:AGAIN] if widest != dict(settings) else []
+    lost = [place for place in again if not _is_found(search, rows.vectors[place], rows.ids[place], widest, where)]
+    if not again:
+        lost, again = missed, missed
+    named = [tuple(rows.ids[place] for place in places) for places in (missed, lost)]
+    return Reached(len(rows), named[0], named[1], len(again), widest if widest != dict(settings) else {})
+
+
+def widest_of(search: StoreSearch, settings: Settings) -> dict[str, int]:
+    """Settings at which a search looks at as much as it can, within reason."""
+    if search.exact is not None:
+        return {**settings, **search.exact}
+    wide = {dial.name: max(min(dial.most, WIDEST), settings.get(dial.name, 0)) for dial in search.dials}
+    return {**settings, **wide}
+
+
+def _is_found(search: StoreSearch, vector: np.ndarray, own: object, settings: Settings, where: Where) -> bool:
+    return str(own) in map(str, search.find(vector, AMONG, settings, where).ids)

@@ -10,22 +10,41 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from embaudit.declared.document import Page
-from embaudit.declared.finding import Finding, Level
+from embaudit.declared.rule import Finding, Level
 from embaudit.embedders.function import EmbeddingFunction
 from embaudit.questions.answer import AnswerFigure, figure_of
 from embaudit.questions.report import Report
-from embaudit.questions.search.codes import kept_by_codes
 from embaudit.questions.search.curve import ENOUGH, TriedSetting, tried_settings
 from embaudit.questions.search.exact import exact_search
 from embaudit.questions.search.findings import NO_QUERIES, level_of, search_findings
-from embaudit.questions.search.measured import FIRST, KeptParts, Progress, SearchedRows, searched
+from embaudit.questions.search.measured import (
+    FIRST,
+    KeptParts,
+    Progress,
+    SearchedRows,
+    Tenant,
+    TenantFilters,
+    kept_by_codes,
+    searched,
+    tenant_findings,
+    tenants_of,
+    values_of,
+)
+from embaudit.questions.search.measured import QUERIES as TENANT_QUERIES
 from embaudit.questions.search.metric import DECLARED, RankedBy, ranked_by
 from embaudit.questions.search.page import search_page
-from embaudit.questions.search.queries import Queries, beginnings, of_rows, of_texts, of_vectors
-from embaudit.questions.search.reach import AMONG, Reached, reached
-from embaudit.questions.search.recall import Third, thirds
-from embaudit.questions.search.tenants import QUERIES as TENANT_QUERIES
-from embaudit.questions.search.tenants import Tenant, TenantFilters, tenant_findings, tenants_of, values_of
+from embaudit.questions.search.recall import (
+    AMONG,
+    Queries,
+    Reached,
+    Third,
+    beginnings,
+    of_rows,
+    of_texts,
+    of_vectors,
+    reached,
+    thirds,
+)
 from embaudit.questions.vectors.profile import Profile, profile_of
 from embaudit.questions.vectors.sample import SomeRows
 from embaudit.questions.vectors.text_copies import TextCopies, text_copies

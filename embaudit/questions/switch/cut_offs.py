@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from embaudit.corpora.downstream.threshold import best_f1, share_of, transferred
+from embaudit.corpora.downstream.material import best_f1, share_of, transferred
 from embaudit.measures.quality.scale import LET_THROUGH, MIN_PAIRS
 from embaudit.questions.switch.material import SwitchedPairs, SwitchedSearch
 from embaudit.words.estimate import Estimate

@@ -16,7 +16,7 @@ from embaudit.questions.switch.material import OldAndNew, SwitchedPairs, Switche
 from embaudit.statistics.intervals import student_half_width
 from embaudit.words.errors import MeasureError
 from embaudit.words.estimate import Estimate
-from embaudit.words.shown import quoted
+from embaudit.words.sentences import quoted
 
 # Texts that ask for their own neighbours.
 MOST_ASKING = 500

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from embaudit.declared.finding import Finding, Level
-from embaudit.declared.rule import Rule, number
+from embaudit.declared.rule import Finding, Level, Rule, number
 from embaudit.embedders.function import EmbeddingFunction
 from embaudit.questions.change.gains import SMALLEST
-from embaudit.questions.switch.bridge import MAPS
 from embaudit.questions.switch.cut_offs import CutOffTransfer
 from embaudit.questions.switch.encode import Cost
-from embaudit.questions.switch.quality import ScoreChange
-from embaudit.questions.switch.same_text import SameText
+from embaudit.questions.switch.quality import MAPS, SameText, ScoreChange
 from embaudit.questions.switch.search import MIXED, OLD, SearchOutcome
 from embaudit.questions.switch.verdict import STAYS
 from embaudit.words.estimate import shown, with_interval
-from embaudit.words.shown import duration, quoted
+from embaudit.words.sentences import duration, quoted
 
 # How a bridge is built, of those that are tried.
 HOW = {**{name: name for name in MAPS}, MIXED: "no map"}

@@ -13,7 +13,7 @@ from embaudit.measures.quality.golden import GoldenChanges
 from embaudit.questions.switch.cut_offs import CutOffTransfer, ScaledPairs
 from embaudit.questions.switch.search import ReadQuery, SearchOutcome
 from embaudit.words.estimate import Estimate
-from embaudit.words.shown import cut
+from embaudit.words.sentences import cut
 
 if TYPE_CHECKING:
     from embaudit.questions.switch.switch import SwitchReport

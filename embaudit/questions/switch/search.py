@@ -18,7 +18,6 @@ from embaudit.corpora.downstream.split import in_report
 from embaudit.corpora.downstream.task import unit_rows
 from embaudit.corpora.draw import content_order
 from embaudit.measures.quality.passes import of_all
-from embaudit.questions.switch.bridge import MAPS, MOST_TEXTS, LinearMap
 from embaudit.questions.switch.material import (
     MIN_DOCUMENTS,
     OldAndNew,
@@ -26,7 +25,7 @@ from embaudit.questions.switch.material import (
     SwitchedSearch,
     search_of_vectors,
 )
-from embaudit.questions.switch.resampled import in_two_roles, mean_of, ratio_of
+from embaudit.questions.switch.quality import MAPS, MOST_TEXTS, LinearMap, in_two_roles, mean_of, ratio_of
 from embaudit.statistics.intervals import spearman
 from embaudit.words.estimate import Estimate
 

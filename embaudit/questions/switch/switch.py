@@ -8,10 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from embaudit.declared.document import Page
-from embaudit.declared.finding import Finding, Level
-from embaudit.declared.rule import Rule
-from embaudit.embedders.as_documents import taken_alike
-from embaudit.embedders.function import EmbeddingFunction
+from embaudit.declared.rule import Finding, Level, Rule
+from embaudit.embedders.function import EmbeddingFunction, taken_alike
 from embaudit.embedders.object.named import is_named_object
 from embaudit.measures.quality.golden import GoldenChanges
 from embaudit.measures.quality.material import MEND, ScoredPairs
@@ -22,8 +20,7 @@ from embaudit.questions.switch.cut_offs import CutOffTransfer, ScaledPairs, scal
 from embaudit.questions.switch.encode import Cost, SearchTexts, encode_all
 from embaudit.questions.switch.material import SwitchedPairs, SwitchedSearch
 from embaudit.questions.switch.page import switch_page
-from embaudit.questions.switch.quality import ScoreChange, score_changes
-from embaudit.questions.switch.same_text import SameText, compare_same_texts
+from embaudit.questions.switch.quality import SameText, ScoreChange, compare_same_texts, score_changes
 from embaudit.questions.switch.search import SearchOutcome, measure_search
 from embaudit.questions.switch.verdict import HOLDS, Judged, SwitchVerdict, judge
 from embaudit.words.errors import EXIT_TRIPPED, MeasureError

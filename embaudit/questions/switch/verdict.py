@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from embaudit.questions.switch.cut_offs import CutOffTransfer
-from embaudit.questions.switch.same_text import SameText
+from embaudit.questions.switch.quality import SameText
 from embaudit.questions.switch.search import MIXED, SearchOutcome
 from embaudit.statistics.intervals import MIN_UNITS
 from embaudit.words.estimate import Estimate, shown, with_interval

@@ -15,8 +15,7 @@ from embaudit.questions.vectors.forms import StoredForm, form_of_index
 from embaudit.questions.vectors.reasons import Reason, reasons_for
 from embaudit.questions.vectors.sample import SomeRows, share_as_json
 from embaudit.statistics.intervals import exact_count, exact_share
-from embaudit.stores.drawn import DrawnGroups
-from embaudit.stores.store import Rounded
+from embaudit.stores.store import DrawnGroups, Rounded
 
 # Two lengths on 95 % of the rows: what a normalising database leaves is one of them.
 MOSTLY = 0.95

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from embaudit.declared.finding import Finding
-from embaudit.declared.rule import Rule, percent
+from embaudit.declared.rule import Finding, Rule, percent
 from embaudit.questions.vectors.alone import VectorProfile, different_places
 from embaudit.questions.vectors.fingerprint import (
     HARDLY_ANY,

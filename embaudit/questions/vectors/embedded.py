@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from embaudit.declared.finding import Finding
-from embaudit.declared.rule import Rule
+from embaudit.declared.rule import Finding, Rule
 from embaudit.embedders.function import EmbeddingFunction
 from embaudit.questions.vectors.asked_texts import AskedTexts
 from embaudit.questions.vectors.forms import StoredForm

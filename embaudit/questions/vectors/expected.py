@@ -16,12 +16,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from embaudit.declared.finding import Finding
-from embaudit.declared.rule import Rule
+from embaudit.declared.rule import Finding, Rule
 from embaudit.stores.store import Store
 from embaudit.words.errors import CorpusError, UsageError, one_line
-from embaudit.words.sentences import first_of
-from embaudit.words.shown import quoted
+from embaudit.words.sentences import first_of, quoted
 
 # Names that are told.
 TOLD = 3

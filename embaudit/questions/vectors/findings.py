@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from embaudit.declared.finding import Finding, interval
-from embaudit.declared.rule import Rule, number, percent
+from embaudit.declared.rule import Finding, Rule, interval, number, percent
 from embaudit.questions.parity.compare import HALF, SAME
 from embaudit.questions.vectors.against import CONFUSED, SampleComparison, is_other_length
 from embaudit.questions.vectors.alone import VectorProfile
@@ -16,7 +15,7 @@ from embaudit.questions.vectors.neighbours import COPY, FEWEST_ROWS
 from embaudit.questions.vectors.sample import EXACT, LOOK_FIRST, label
 from embaudit.questions.vectors.text_copies import copy_findings
 from embaudit.stores.store import Store
-from embaudit.words.shown import quoted
+from embaudit.words.sentences import quoted
 
 # Different texts, and of the rows.
 GROUP, GROUP_SHARE = 5, 1e-3

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from embaudit.questions.parity.compare import HALF, LEFT, SAME, apart
-from embaudit.questions.parity.forms import BYTE, SIGNED, bits_of_bytes
+from embaudit.questions.parity.requested import BYTE, SIGNED, bits_of_bytes
 from embaudit.questions.vectors.unit import unit_float32
 from embaudit.questions.vectors.whole_numbers import Distance, ways_to_round
 from embaudit.stores.store import Rounded

@@ -10,8 +10,7 @@ from embaudit.questions.vectors.findings import FEWEST_DIFFERENT
 from embaudit.questions.vectors.neighbours import FEWEST_ROWS
 from embaudit.questions.vectors.populations import FEWEST
 from embaudit.words.estimate import Estimate
-from embaudit.words.sentences import punctuated
-from embaudit.words.shown import quoted
+from embaudit.words.sentences import punctuated, quoted
 
 if TYPE_CHECKING:
     from embaudit.questions.vectors.report import StoredReport

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from embaudit.declared.document import Page
-from embaudit.declared.finding import Finding, Level
-from embaudit.declared.rule import Rule
+from embaudit.declared.rule import Finding, Level, Rule
 from embaudit.questions.report import Report
 from embaudit.questions.vectors.report import StoredReport
 from embaudit.words.errors import EmbauditError

@@ -20,7 +20,7 @@ from embaudit.stores.place import LARGE, SeveralParts, SeveralVectors
 from embaudit.words.errors import UsageError
 
 if TYPE_CHECKING:
-    from embaudit.declared.finding import Finding
+    from embaudit.declared.rule import Finding
     from embaudit.embedders.function import EmbeddingFunction
     from embaudit.questions.report import Report
     from embaudit.questions.vectors.report import StoredReport

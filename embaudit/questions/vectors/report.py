@@ -12,8 +12,7 @@ import numpy as np
 
 from embaudit.checkpoint import TextKind
 from embaudit.declared.document import Page
-from embaudit.declared.finding import Finding, Level
-from embaudit.declared.rule import Rule
+from embaudit.declared.rule import Finding, Level, Rule
 from embaudit.embedders.function import EmbeddingFunction
 from embaudit.embedders.kept import cost_line
 from embaudit.questions.answer import AnswerFigure, wrong_row

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from embaudit.checkpoint import TextKind
-from embaudit.declared.finding import Finding
-from embaudit.declared.rule import Rule
+from embaudit.declared.rule import Finding, Rule
 from embaudit.embedders.checkpoint import CheckpointFunction
 from embaudit.embedders.function import IN_ORDER, EmbeddingFunction
 from embaudit.questions.vectors.encode import encode_rows, role_of_rows

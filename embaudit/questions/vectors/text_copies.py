@@ -9,8 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from embaudit.declared.finding import Finding, Level
-from embaudit.declared.rule import Rule
+from embaudit.declared.rule import Finding, Level, Rule
 from embaudit.questions.vectors.profile import Profile
 from embaudit.questions.vectors.sample import SomeRows
 from embaudit.questions.vectors.unit import unit_float32

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from embaudit.measures.quality.baselines import words_of
+from embaudit.measures.quality.measured import words_of
 
 Kind = Literal["", "copy", "near copy", "no content", "few words", "hub"]
 COPIES: tuple[Kind, ...] = ("copy", "near copy")

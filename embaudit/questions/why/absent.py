@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from embaudit.stores.opened import open_store
-from embaudit.stores.parts import NoSuchPart
-from embaudit.stores.place import ReadOptions
+from embaudit.stores.place import NoSuchPart, ReadOptions
 from embaudit.stores.store import Store
 from embaudit.stores.texts import ids_by_row
 from embaudit.words.errors import EmbauditError, UsageError

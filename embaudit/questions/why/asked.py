@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from embaudit.questions.search.wider import wider_settings
+from embaudit.questions.search.curve import wider_settings
 from embaudit.questions.why.case import JUST_BEHIND, OfAnotherType, StoreAnswer
 from embaudit.questions.why.gathered import ExpectedRow
 from embaudit.stores.search import Settings, StoreSearch, Where

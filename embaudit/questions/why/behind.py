@@ -21,7 +21,7 @@ from embaudit.questions.why.case import JUST_BEHIND, Case
 from embaudit.questions.why.mends import Mend, MendCost, TriedMend, nth
 from embaudit.questions.why.readings import AS_MENDED, ENDS
 from embaudit.questions.why.verdict import Diagnosis
-from embaudit.words.shown import cut, quoted
+from embaudit.words.sentences import cut, quoted
 
 Tried = Callable[[Mend, int | None], TriedMend]
 

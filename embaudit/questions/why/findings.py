@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from embaudit.declared.finding import Finding
-from embaudit.declared.rule import Rule
+from embaudit.declared.rule import Finding, Rule
 from embaudit.questions.report import HOW_IT_IS_READ
 from embaudit.questions.vectors.embedded import WHAT_WAS_EMBEDDED, say_so
 from embaudit.questions.vectors.roles import PLURAL

@@ -27,8 +27,7 @@ from embaudit.questions.why.case import OTHER_QUERIES, Case
 from embaudit.questions.why.mends import TriedMend, nth
 from embaudit.questions.why.verdict import Diagnosis, ShownResults
 from embaudit.stores.store import Metric
-from embaudit.words.sentences import first_of
-from embaudit.words.shown import quoted
+from embaudit.words.sentences import first_of, quoted
 
 # Of an index, the share of rows that must be the function's, so that a row that is not is an odd one.
 MOSTLY = 0.5

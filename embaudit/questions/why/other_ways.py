@@ -10,7 +10,7 @@ import numpy as np
 
 from embaudit.checkpoint import Encoder, TextKind
 from embaudit.embedders.function import EmbeddingFunction
-from embaudit.measures.quality.baselines import words_of
+from embaudit.measures.quality.measured import words_of
 from embaudit.questions.search.exact import scores_of, slack_of
 from embaudit.questions.vectors.encode import encode_rows, role_of_rows
 from embaudit.questions.why import mends
@@ -21,7 +21,7 @@ from embaudit.questions.why.ranked import ranked
 from embaudit.questions.why.readings import OtherQuery, encoded, other_queries
 from embaudit.questions.why.verdict import ShownResults
 from embaudit.questions.why.words import WordWeights, in_a_field
-from embaudit.remedies.screening.count import counts_of
+from embaudit.remedies.screening.density import counts_of
 from embaudit.stores.store import Metric, Store
 
 

@@ -13,7 +13,7 @@ from embaudit.questions.why.unexpected import LEFT_OUT, CameUp
 from embaudit.questions.why.verdict import Diagnosis, heading_of
 from embaudit.statistics.intervals import exact_share
 from embaudit.words.estimate import Estimate
-from embaudit.words.shown import cut, quoted
+from embaudit.words.sentences import cut, quoted
 
 if TYPE_CHECKING:
     from embaudit.questions.why.report import WhyReport

@@ -11,7 +11,7 @@ import numpy as np
 
 from embaudit.checkpoint import TextKind
 from embaudit.embedders.function import EmbeddingFunction
-from embaudit.measures.quality.baselines import words_of
+from embaudit.measures.quality.measured import words_of
 
 # A word that a typo was made of is so alike.
 ALIKE = 0.8

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, get_args
 
 from embaudit.corpora.golden import GoldenQuery
 from embaudit.declared.document import Page
-from embaudit.declared.finding import Finding, Level
+from embaudit.declared.rule import Finding, Level
 from embaudit.embedders.function import EmbeddingFunction
 from embaudit.questions.answer import AnswerFigure, Up
 from embaudit.questions.report import HOW_IT_IS_ASKED, Report

@@ -22,7 +22,7 @@ from typing import Literal
 import numpy as np
 
 from embaudit.embedders.function import EmbeddingFunction
-from embaudit.measures.quality.baselines import words_of
+from embaudit.measures.quality.measured import words_of
 from embaudit.questions.search.exact import scores_of
 from embaudit.questions.vectors.encode import encode_rows
 from embaudit.questions.why import mends
@@ -36,7 +36,7 @@ from embaudit.questions.why.readings import OtherQuery, encoded
 from embaudit.questions.why.verdict import Diagnosis
 from embaudit.questions.why.walk import OTHERS, SearchTraces
 from embaudit.stores.store import Store
-from embaudit.words.shown import quoted
+from embaudit.words.sentences import quoted
 
 Side = Literal["query", "text"]
 # Words that are left out one by one, of a query and of a text, and the strongest of each that are so in pairs.

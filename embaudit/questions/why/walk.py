@@ -9,7 +9,7 @@ import numpy as np
 
 from embaudit.corpora.golden import GoldenQuery
 from embaudit.embedders.function import EmbeddingFunction
-from embaudit.measures.quality.baselines import Bm25, words_of
+from embaudit.measures.quality.measured import Bm25, words_of
 from embaudit.questions.search.metric import DECLARED
 from embaudit.questions.vectors.roles import as_rows_were_built
 from embaudit.questions.why.above import AboveAmong, RowAbove, kinds_of, near_among, usual_words

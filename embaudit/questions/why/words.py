@@ -12,7 +12,7 @@ from math import log
 
 import numpy as np
 
-from embaudit.measures.quality.baselines import Bm25, words_of
+from embaudit.measures.quality.measured import Bm25, words_of
 from embaudit.questions.why.asked import WIDE
 from embaudit.questions.why.case import Case, InAField
 from embaudit.questions.why.gathered import StoreScan

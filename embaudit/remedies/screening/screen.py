@@ -17,8 +17,16 @@ from embaudit.corpora.load import SAMPLE_FOLDER
 from embaudit.corpora.openers import local_file
 from embaudit.corpora.records import read_records
 from embaudit.corpora.tally import BLANK, Flaw
-from embaudit.remedies.screening.count import Encode, counts_of, tokenised
-from embaudit.remedies.screening.density import MIN_COPIES, OrdinaryRate, is_unusual, log_tail, score
+from embaudit.remedies.screening.density import (
+    MIN_COPIES,
+    Encode,
+    OrdinaryRate,
+    counts_of,
+    is_unusual,
+    log_tail,
+    score,
+    tokenised,
+)
 from embaudit.words.errors import CorpusError
 
 # A passage is title plus text, as in BEIR.

@@ -22,8 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from embaudit.steps.staging.files import is_file, is_remote, name_within, readable, upload, within
-from embaudit.steps.staging.leftovers import mark_used
+from embaudit.steps.staging.files import is_file, is_remote, mark_used, name_within, readable, upload, within
 from embaudit.system.files import replace_atomically
 from embaudit.words.errors import MeasureError, StorageError, UsageError
 from embaudit.words.masking import without_credentials

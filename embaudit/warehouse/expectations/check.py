@@ -1,22 +1,137 @@
-"""Runs the suites on staged files, shard by shard, and reports which rows fail."""
+"""Runs the suites on staged files, shard by shard, and reports which rows fail.
+
+Caches check results of staged tables: the same bytes are not checked twice by the same code.
+
+A result depends on the table's files, the planned rows, the files of other tables that its rules read, and the rules.
+For the rules, all code of embaudit and of packages that bring measures, and the version of Great Expectations are
+hashed, so that nobody has to remember to increment a version. Failures that block publishing are not cached.
+
+Keeps track of the pairs of texts in a bulk table's shards.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from functools import cache
+from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from embaudit.declared.table import Lookup
-from embaudit.steps.staging.stage import read_table
-from embaudit.warehouse.expectations.pairs_seen import PairsSeen
-from embaudit.warehouse.expectations.remembered import check_path, recall, remember
-from embaudit.warehouse.expectations.results import EXAMPLES_KEPT, result_row, row_count
+from embaudit.measures import MEASURES
+from embaudit.steps.staging.files import readable
+from embaudit.steps.staging.stage import is_staged, read_rows, read_table, reading, staged_path, write_rows
+from embaudit.system.installed import code_digest, content_key
+from embaudit.warehouse.expectations.results import ALL_SHARDS, EXAMPLES_KEPT, result_row, row_count
 from embaudit.warehouse.publish import ExpectationRow, StagedTable
 from embaudit.warehouse.tables import TABLES
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
     from great_expectations.datasource.fluent import PandasDatasource
+
+
+SCHEMA = {"result": "string"}
+
+
+def check_path(staging: str, table: str, paths: Sequence[str], others: Sequence[str], planned: int | None) -> str:
+    """Where a table's results are cached.
+
+    Args:
+        others: files of other tables that its rules read.
+    """
+    key = content_key(rules=_rules(), table=table, files=_digests(paths), others=_digests(others), planned=planned)
+    return staged_path(staging, "audit", key, "checks")
+
+
+def recall(path: str) -> list[ExpectationRow] | None:
+    """A table's cached results; None if there are none."""
+    if not is_staged(path):
+        return None
+    return [ExpectationRow(**json.loads(row["result"])) for row in read_rows([path])]
+
+
+def remember(path: str, results: Sequence[ExpectationRow]) -> None:
+    """Cache results, if the table may be published."""
+    if not any(row.blocks for row in results):
+        write_rows(path, [{"result": json.dumps(asdict(row))} for row in results], SCHEMA)
+
+
+def _digests(paths: Sequence[str]) -> list[str]:
+    digests = []
+    for path in paths:
+        with reading(path), readable(path) as source:
+            if isinstance(source, str):
+                with Path(source).open("rb") as file:
+                    digests.append(hashlib.file_digest(file, "sha256").hexdigest())
+            else:
+                digests.append(hashlib.file_digest(source, "sha256").hexdigest())
+    return digests
+
+
+@cache
+def _rules() -> str:
+    packages = dict.fromkeys(measure.package.split(".")[0] for measure in MEASURES.values())
+    return f"{code_digest(*packages)} {version('great_expectations')}"
+
+
+class PairsSeen:
+    """A bitmap of pairs: twelve million keys would take too much memory.
+
+    Args:
+        keys: columns of the corpus and the two positions.
+        texts: for each corpus a series by position, as in the table's lookup.
+    """
+
+    def __init__(self, keys: tuple[str, ...], texts: Mapping[str, pd.Series]) -> None:
+        self._keys = keys
+        self._texts = texts
+        self._seen: dict[str, np.ndarray] = {}
+        self._repeated = 0
+        self._examples: list[dict[str, Any]] = []
+
+    def add(self, frame: pd.DataFrame) -> None:
+        """Count a shard's pairs; other expectations report rows without a key or outside the corpus."""
+        import numpy as np
+
+        if not set(self._keys) <= set(frame.columns):
+            return
+        group, *sides = self._keys
+        for corpus, texts in self._texts.items():
+            own = frame.loc[(frame[group] == corpus).to_numpy(), sides].dropna()
+            if own.empty:  # a list of pairs may have too many texts for a map
+                continue
+            # Renumber positions: a random draw leaves gaps.
+            first, second = (texts.index.get_indexer(own[side]) for side in sides)
+            is_known = (first >= 0) & (second >= 0)
+            own, size = own[is_known], len(texts)
+            seen = self._seen.setdefault(corpus, np.zeros(size * size, dtype=bool))
+            pairs = first[is_known] * size + second[is_known]
+            repeated = seen[pairs]
+            self._repeated += int(repeated.sum())
+            examples = own[repeated].head(EXAMPLES_KEPT - len(self._examples))
+            self._examples += [{group: corpus, **row} for row in examples.to_dict("records")]
+            seen[pairs] = True
+
+    def as_row(self, table: str) -> ExpectationRow:
+        """The expectation that no pair occurs twice, over all shards."""
+        return ExpectationRow(
+            table_name=table,
+            shard=ALL_SHARDS,
+            expectation="expect_compound_columns_to_be_unique",
+            column_name=", ".join(self._keys),
+            kwargs={"column_list": list(self._keys)},
+            severity="critical",
+            success=self._repeated == 0,
+            raised_exception=False,
+            unexpected_count=self._repeated,
+            examples=self._examples,
+        )
+
 
 FRAME = "frame"
 
@@ -91,8 +206,7 @@ def check_frame(
     """
     import great_expectations as gx
 
-    from embaudit.warehouse.expectations.built_once import configurations_built_once
-    from embaudit.warehouse.expectations.suites import suite_of
+    from embaudit.warehouse.expectations.suites import configurations_built_once, suite_of
 
     source = source or frames_source()
     batch = source.get_asset(FRAME).get_batch_definition(FRAME).get_batch(batch_parameters={"dataframe": frame})

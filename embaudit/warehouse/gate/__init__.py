@@ -5,8 +5,7 @@ A policy (TOML) says what is allowed: absolute limits, change against a baseline
 compares them, ``run`` puts it all together. A missing figure never makes a gate pass, unless the policy says so.
 """
 
-from embaudit.warehouse.gate.load import load_audit_policy, load_policy
-from embaudit.warehouse.gate.policy import Policy
+from embaudit.warehouse.gate.policy import Policy, load_audit_policy, load_policy
 from embaudit.warehouse.gate.run import run_gate
 from embaudit.warehouse.gate.verdict import GateFinding, GateTripped, GateVerdict
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 
-from embaudit.declared.finding import LEVELS
+from embaudit.declared.rule import LEVELS
 from embaudit.questions.answer import ASKS
 from embaudit.warehouse.gate.facts import AuditFacts, Cell
 from embaudit.warehouse.gate.policy import SEVERITIES, Change, FigureRule, Limit, Policy, Requirements, Severity

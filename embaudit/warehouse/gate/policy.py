@@ -2,19 +2,45 @@
 
 Parsing is strict (an unknown key, a number as text or a limit that is not finite is an error), because a misread rule
 would not be enforced.
+
+Reads policy files.
+
+The figures that rules can refer to: those of the view ``summary_figure``, and of answers, by their question.
+
+Those of audits come from the declarations, so that a mistyped name is reported before a long audit and not after it.
+Which figures an answer has depends on what was asked, so the gate says which ones it has where one is missing.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from embaudit.measures import MeasureName
 from embaudit.questions.answer import ASKS
-from embaudit.system.keys import content_key
-from embaudit.warehouse.gate.figures import unknown_figure
+from embaudit.system.installed import content_key
+from embaudit.system.small_files import read_toml
 from embaudit.warehouse.named import PREVIOUS
+from embaudit.warehouse.tables import SUMMARIES
+from embaudit.words.errors import UsageError, hint
+
+FIGURES = {summary.name: tuple(one.name for one in summary.figures) for summary in SUMMARIES.values()}
+
+
+def unknown_figure(summary: str, measure: str) -> str:
+    """What is wrong with a figure's name, with the closest ones; empty if the figure exists."""
+    if summary in ASKS:
+        return ""
+    if summary not in FIGURES:
+        return f"unknown summary {summary!r}{hint(summary, [*FIGURES, *ASKS])}"
+    if measure not in FIGURES[summary]:
+        elsewhere = [name for name, measures in FIGURES.items() if measure in measures]
+        where = f"; {measure} is a figure of {' and '.join(elsewhere)}" if elsewhere else ""
+        return f"{summary} has no figure {measure!r}{where or hint(measure, FIGURES[summary])}"
+    return ""
+
 
 Missing = Literal["trip", "warn"]
 # Worst first; each includes those before it.
@@ -168,3 +194,34 @@ class Policy(_Part):
         """16 hex digits of the policy's content, ignoring comments and layout."""
         content: dict[str, Any] = self.model_dump(mode="json")
         return content_key(**content)
+
+
+def load_policy(path: str | Path) -> Policy:
+    """Read a policy from a TOML file; its name defaults to that of the file.
+
+    Raises:
+        UsageError: if there is no such file, it is not TOML, or it is invalid.
+    """
+    path = Path(path).expanduser()
+    return read_toml(
+        path,
+        Policy,
+        what="policy",
+        next_step="docs/gate.md has an example that explains every key.",
+        defaults={"name": path.stem},
+    )
+
+
+def load_audit_policy(path: str | Path) -> Policy:
+    """The policy of an audit that is still to run, so that what is wrong with it is said now, and not hours later.
+
+    Raises:
+        UsageError: as ``load_policy``; or if it is about answers, which no audit has.
+    """
+    policy = load_policy(path)
+    if policy.is_of_answers:
+        raise UsageError(
+            f"The policy {policy.name} is about answers, and an audit has none.",
+            next_step=f"Check what was asked about a store with it: embaudit gate STORE --policy {path}",
+        )
+    return policy

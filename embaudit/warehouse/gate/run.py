@@ -1,21 +1,76 @@
-"""Runs a gate on an audit in a warehouse, read-only."""
+"""Runs a gate on an audit in a warehouse, read-only.
+
+What a policy can refer to of answers: the figures and findings of the newest to each question.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import duckdb
 
 from embaudit.system.address import Warehouse, warehouse_at
 from embaudit.warehouse.connect import open_reader
-from embaudit.warehouse.gate.answers import asked_in_several_ways, read_answers
 from embaudit.warehouse.gate.evaluate import evaluate
-from embaudit.warehouse.gate.facts import find_baseline, of_profiles, read_facts
+from embaudit.warehouse.gate.facts import AuditFacts, Cell, find_baseline, of_profiles, read_facts
 from embaudit.warehouse.gate.policy import Policy
 from embaudit.warehouse.gate.verdict import GateVerdict
 from embaudit.warehouse.migrate import require_newest
-from embaudit.warehouse.named import LATEST, find_checkpoint, find_state
-from embaudit.warehouse.named_answers import KeptAnswer, find_answers, find_answers_before, no_answer
+from embaudit.warehouse.named import (
+    LATEST,
+    KeptAnswer,
+    figures_of,
+    find_answers,
+    find_answers_before,
+    find_checkpoint,
+    find_state,
+    no_answer,
+)
+
+
+def read_answers(
+    connection: duckdb.DuckDBPyConnection, answers: Sequence[KeptAnswer], several: frozenset[str] = frozenset()
+) -> AuditFacts:
+    """Everything that rules can refer to: each question's figures, under the name of its command.
+
+    Args:
+        several: questions that were asked in several ways, whose figures say by which.
+    """
+    cells: list[Cell] = []
+    findings: list[tuple[str, str]] = []
+    for one in answers:
+        of = one.question_key if one.asks in several else ""
+        cells += [
+            Cell(one.asks, figure.item, figure.figure, figure.value, figure.low, figure.high, question=of)
+            for figure in figures_of(connection, one)
+        ]
+        findings.append((f"{one.asks}.verdict", one.level))
+        findings += connection.execute(
+            "SELECT concat(?, '.', name), level FROM answer_finding WHERE answer_id = ? ORDER BY place",
+            [one.asks, one.computed_id],
+        ).fetchall()
+    checked = next((one for one in answers if one.asks == "check"), None)
+    return AuditFacts(
+        audit_id=answers[0].answer_id,
+        source=answers[0].subject,
+        profile="",
+        measures=frozenset(one.asks for one in answers),
+        cells=tuple(cells),
+        tokens=None,
+        capped={},
+        bases=frozenset(),
+        failed_warnings=(),
+        sample_corpora=(),
+        findings=tuple(findings),
+        verdict=None if checked is None else (checked.verdict, checked.line),
+    )
+
+
+def asked_in_several_ways(answers: Sequence[KeptAnswer]) -> frozenset[str]:
+    """Questions of which there is more than one, as with other settings."""
+    return frozenset(asks for asks, count in Counter(one.asks for one in answers).items() if count > 1)
 
 
 def run_gate(

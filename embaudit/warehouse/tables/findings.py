@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from embaudit.declared.finding import Level
+from embaudit.declared.rule import Level
 from embaudit.declared.table import Row, Series, column, rule
 
 AuditVerdict = Literal["do not serve", "could not be checked", "look first", "nothing found wrong", "not checked"]

@@ -9,7 +9,7 @@ from embaudit.measures.impact.arms import ArmName, found_arms, with_ordinary
 from embaudit.measures.impact.steps.scores import NEVER_POISONED, ByArm, PoisonedSide, impact_scores, impact_vectors
 from embaudit.measures.run import Run
 from embaudit.measures.sticky.inspect import find_token
-from embaudit.measures.sticky.steps.vocabulary import read_tokens
+from embaudit.measures.sticky.steps.sentences import read_tokens
 from embaudit.measures.task_material import corpora_of, notes_of, sides_of, task_material
 from embaudit.steps.results import Staged, StagedCorpus, checkpoint_of
 from embaudit.steps.staging.stage import read_rows

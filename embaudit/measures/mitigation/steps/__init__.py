@@ -23,8 +23,8 @@ from embaudit.measures.sticky import StickySettings
 from embaudit.measures.sticky.plan import choose_controls, eligible_tokens
 from embaudit.measures.sticky.steps import measured_on
 from embaudit.measures.sticky.steps.files import Sample
-from embaudit.measures.sticky.steps.severe import severe_tokens
-from embaudit.measures.sticky.steps.vocabulary import read_tokens
+from embaudit.measures.sticky.steps.sentences import read_tokens
+from embaudit.measures.sticky.steps.verdicts import severe_tokens
 from embaudit.measures.task_material import corpora_of, notes_of, sides_of, task_material
 from embaudit.steps.results import Staged, StagedCorpus
 from embaudit.steps.staging.stage import read_rows

@@ -35,9 +35,9 @@ from embaudit.measures.mitigation.remedies import (
     insert_with,
     losses,
 )
-from embaudit.measures.sticky.scores import SEVERITY_FROM_LOSS
+from embaudit.measures.sticky.moments import SEVERITY_FROM_LOSS
 from embaudit.measures.sticky.steps.files import Sample
-from embaudit.measures.sticky.steps.severe import treatable
+from embaudit.measures.sticky.steps.verdicts import treatable
 from embaudit.measures.task_material import (
     VECTOR_SCHEMA,
     kind_of,

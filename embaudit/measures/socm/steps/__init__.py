@@ -7,10 +7,16 @@ from math import ceil
 from embaudit.corpora.draw import Draw
 from embaudit.measures.run import Run
 from embaudit.measures.socm import SocmSettings
-from embaudit.measures.socm.steps.listed import socm_contrast, socm_listed
-from embaudit.measures.socm.steps.samples import socm_plane, socm_poolings, socm_tightness
-from embaudit.measures.socm.steps.summary import socm_cut, socm_summary
-from embaudit.measures.socm.steps.texts import DescribedTexts, UndefinedTexts, socm_pairs, socm_texts
+from embaudit.measures.socm.steps.summary import socm_contrast, socm_cut, socm_listed, socm_summary
+from embaudit.measures.socm.steps.texts import (
+    DescribedTexts,
+    UndefinedTexts,
+    socm_pairs,
+    socm_plane,
+    socm_poolings,
+    socm_texts,
+    socm_tightness,
+)
 from embaudit.steps.results import Staged, StagedCorpus
 from embaudit.system.settings import Settings
 

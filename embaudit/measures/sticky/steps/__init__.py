@@ -9,15 +9,13 @@ import numpy as np
 
 from embaudit.measures.run import Run
 from embaudit.measures.sticky import StickySettings
+from embaudit.measures.sticky.moments import PROTOCOLS
 from embaudit.measures.sticky.plan import SearchFound, choose_controls, choose_tokens, shortlist_length
-from embaudit.measures.sticky.scores import PROTOCOLS
 from embaudit.measures.sticky.steps.candidates import SearchMaterial, search
 from embaudit.measures.sticky.steps.evidence import StickyFiles, evidence
 from embaudit.measures.sticky.steps.files import Sample
-from embaudit.measures.sticky.steps.sentences import choose_sentences, given_pairs
-from embaudit.measures.sticky.steps.validation import validate
-from embaudit.measures.sticky.steps.verdicts import count_severities, judge
-from embaudit.measures.sticky.steps.vocabulary import read_tokens, token_similarity
+from embaudit.measures.sticky.steps.sentences import choose_sentences, given_pairs, read_tokens, token_similarity
+from embaudit.measures.sticky.steps.verdicts import count_severities, judge, validate
 from embaudit.steps.results import Staged, StagedCorpus
 from embaudit.steps.staging.stage import read_rows
 from embaudit.system.settings import Settings

@@ -14,8 +14,8 @@ import numpy as np
 from embaudit.checkpoint.precision import faster_precision, half_precision, machine, product_seconds
 from embaudit.measures.run import Run
 from embaudit.measures.sticky import StickySettings
+from embaudit.measures.sticky.moments import PROTOCOLS
 from embaudit.measures.sticky.plan import SearchedTokens, shortlist_length
-from embaudit.measures.sticky.scores import PROTOCOLS
 from embaudit.measures.sticky.steps.files import ENCODES_PER_SHARD, SHARDS, Purpose, Sample, read_pairs, token_shards
 from embaudit.measures.sticky.steps.scan import compare_precisions, insert_shard, narrow, predict, score
 from embaudit.steps.results import Staged

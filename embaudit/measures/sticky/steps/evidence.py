@@ -17,7 +17,6 @@ from embaudit.measures.sticky.evidence import attention as received
 from embaudit.measures.sticky.evidence import dose as doses
 from embaudit.measures.sticky.evidence import enrichment as origins
 from embaudit.measures.sticky.evidence import shape as shapes
-from embaudit.measures.sticky.evidence import shift
 from embaudit.measures.sticky.plan import SearchFound
 from embaudit.measures.sticky.steps.files import Sample, read_pairs
 from embaudit.measures.sticky.steps.reference import measure_reference
@@ -37,7 +36,7 @@ from embaudit.words.errors import NotMeasurable
 
 @step(
     "sticky",
-    version=doses.MEASURE_VERSION,
+    version=doses.DOSE_VERSION,
     tables=(StickyDoseRow,),
     name="dose of the worst tokens",
     reads=("doses", "dose_draws"),
@@ -67,14 +66,14 @@ def dose(
     out.rows(StickyDoseRow, rows, encodes=encoder.texts)
 
 
-@step("sticky", version=shift.MEASURE_VERSION, tables=(StickyShiftRow,), name="similarity shifts")
+@step("sticky", version=doses.SHIFT_VERSION, tables=(StickyShiftRow,), name="similarity shifts")
 def shifts(out: Outputs, spec: CheckpointSpec, sample: Sample, tokens: list[int], controls: list[int]) -> None:
     """The paper's first experiment, one row per token and pair (table ``sticky_shift``)."""
     encoder = encoder_of(spec)
     chosen = read_pairs(sample.pairs, "shift")
     ids = np.array([*tokens, *controls], dtype=np.int64)
     with tracked("similarity shifts", len(ids) * len({pair.second for pair in chosen})) as advance:
-        before, after = shift.similarity_shifts(encoder, chosen, ids, sample.copies, sample.seed, advance)
+        before, after = doses.similarity_shifts(encoder, chosen, ids, sample.copies, sample.seed, advance)
     blocks = (
         {
             "token_id": np.full(len(chosen), token),

@@ -14,8 +14,8 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict
 
 from embaudit.checkpoint import Encoder
+from embaudit.measures.sticky.insertion import SentencePair, SentenceSet
 from embaudit.measures.sticky.moments import Moments
-from embaudit.measures.sticky.pairs import SentencePair, SentenceSet
 from embaudit.measures.sticky.points import SCORING_GROUPS, VALIDATION_GROUPS, Points, every_against_every, given_pairs
 from embaudit.steps.results import NOT_IN_KEY, CheckpointSpec, Staged, encoder_of
 from embaudit.steps.staging.stage import read_rows, read_table

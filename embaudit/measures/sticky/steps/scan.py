@@ -9,11 +9,10 @@ import numpy as np
 
 from embaudit.measures.sticky import MEASURE_VERSION
 from embaudit.measures.sticky.baseline import input_embeddings
-from embaudit.measures.sticky.moments import insert_tokens
+from embaudit.measures.sticky.moments import PROTOCOLS, Scores, insert_tokens
+from embaudit.measures.sticky.moments import score as score_tokens
 from embaudit.measures.sticky.plan import ScoreBoard, SearchFound, choose_shortlists, misses_of
 from embaudit.measures.sticky.points import Points
-from embaudit.measures.sticky.scores import PROTOCOLS, Scores
-from embaudit.measures.sticky.scores import score as score_tokens
 from embaudit.measures.sticky.search import (
     Cut,
     Stage,

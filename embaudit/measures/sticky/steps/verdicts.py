@@ -1,17 +1,28 @@
-"""Sticky tokens as steps, second half: effects, thresholds and verdicts of validated tokens, and counts by severity."""
+"""Sticky tokens as steps, second half: effects, thresholds and verdicts of validated tokens, and counts by severity.
+
+Validation's encodes: in half precision if that is faster here and shown to move no figure, else as the audit.
+
+Chooses the severe tokens that a measure works on: those requested, or those that the search found.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
-from embaudit.measures.sticky import MEASURE_VERSION, StickySettings
-from embaudit.measures.sticky.effects import measure_effects, near_u_before
+from embaudit.checkpoint import Checkpoint
+from embaudit.measures.run import Run
+from embaudit.measures.sticky import COMPARED_TOKENS, MEASURE_VERSION, StickySettings
+from embaudit.measures.sticky.effects import Effect, measure_effects, near_u_before
+from embaudit.measures.sticky.inspect import find_token
+from embaudit.measures.sticky.moments import Moments, score
 from embaudit.measures.sticky.plan import SearchFound, is_ordinary
 from embaudit.measures.sticky.prevalence import MeasuredLosses, losses, noise, prevalence
-from embaudit.measures.sticky.scores import score
 from embaudit.measures.sticky.search import halves
+from embaudit.measures.sticky.steps.candidates import ScanPrecision, SearchMaterial
 from embaudit.measures.sticky.steps.files import Sample, points_of, read_moments
 from embaudit.measures.sticky.tables import StickySeverityRow, StickySummaryRow, StickyValidationRow
 from embaudit.measures.sticky.verdicts import (
@@ -21,9 +32,11 @@ from embaudit.measures.sticky.verdicts import (
     summary_rows,
     validation_rows,
 )
-from embaudit.steps.results import CheckpointSpec, Staged
+from embaudit.remedies.screening.tokens import Severity, severe_rows
+from embaudit.steps.results import CheckpointSpec, Staged, checkpoint_of
 from embaudit.steps.staging.stage import read_rows
 from embaudit.steps.step import Outputs, step
+from embaudit.words.errors import UsageError
 
 # For the counts by severity: their intervals are wide, and more resamples would not make them more precise.
 SEVERITY_RESAMPLES = 200
@@ -144,3 +157,131 @@ def _kept_by_the_search(scored: Staged, pilot: np.ndarray, draws: int) -> tuple[
         return np.empty(0), np.ones(len(pilot), dtype=bool)
     rows = read_rows([scored.path])
     return np.array([row["slope"] for row in rows if row["draws"] == draws and not row["is_pilot"]]), is_dropped
+
+
+# The largest difference that is accepted, as a share of a 95 % interval's width.
+ACCEPTED_SHARE = 0.1
+# Enough for the width of an interval to a tenth.
+COMPARED_RESAMPLES = 200
+FIGURES = ("pull", "slope", "loss")
+
+
+@dataclass(frozen=True)
+class ValidatedIn:
+    """The validation's precision; if half precision was tried, how far it moved a figure, in widths of its interval."""
+
+    validation_dtype: str
+    validation_difference: float | None
+
+
+@dataclass(frozen=True)
+class PrecisionDifference:
+    """The largest difference of two precisions in any figure of any token, in widths of its interval."""
+
+    largest: float
+
+
+def validate(
+    material: SearchMaterial, candidates: np.ndarray, controls: np.ndarray, precision: ScanPrecision
+) -> tuple[list[Staged], list[Staged], ValidatedIn]:
+    """The sums of all tokens over all draws of the validation.
+
+    Half precision is used if the scan uses it because it is clearly faster here. Some tokens are then validated in both
+    precisions. If a figure differs by more than a tenth of its interval, all tokens are validated in the audit's own.
+
+    Returns:
+        The files that verdicts follow from, those that were only compared, and the precision.
+    """
+    exact, draws = material.run.spec.dtype, list(range(material.draws("validation")))
+    tokens = np.union1d(candidates, controls)
+
+    def inserted(token_ids: np.ndarray, dtype: str) -> list[Staged]:
+        return material.inserted("validation", token_ids, draws, dtype)
+
+    is_allowed = material.settings.may_validate_as_scanned(len(candidates), len(controls))
+    if precision.speedup is None or precision.dtype == exact or not is_allowed:
+        return inserted(tokens, exact), [], ValidatedIn(exact, None)
+    half = inserted(tokens, precision.dtype)
+    both = inserted(np.union1d(_spread(candidates), _spread(controls)), exact)
+    (compared,) = material.run(
+        compare_validations, half=half, exact=both, controls=controls.tolist(), **material.shared
+    )
+    difference = compared.found(PrecisionDifference).largest
+    if difference <= ACCEPTED_SHARE:
+        return half, both, ValidatedIn(precision.dtype, difference)
+    return inserted(tokens, exact), [*half, *both], ValidatedIn(exact, difference)
+
+
+@step("sticky", version=MEASURE_VERSION, tables=("validation_precision",), name="compare precisions of validation")
+def compare_validations(
+    out: Outputs, spec: CheckpointSpec, sample: Sample, half: list[Staged], exact: list[Staged], controls: list[int]
+) -> None:
+    """How far half precision moves the figures of the tokens that were validated in both, in widths of an interval."""
+    points = points_of(spec, sample, "validation")
+    ids, _, in_full = read_moments(exact)
+    of_all, _, moments = read_moments(half)
+    in_half = Moments(moments.values[np.searchsorted(of_all, ids)])
+    is_control = np.isin(ids, controls)
+    before, after = (
+        measure_effects(points, read, is_control, COMPARED_RESAMPLES, sample.seed) for read in (in_full, in_half)
+    )
+    found = PrecisionDifference(max(differences(before, after), default=0.0))
+    out.rows("validation_precision", [asdict(found)], {"largest": "float64"}, detail=found)
+
+
+def differences(exact: Sequence[Effect], other: Sequence[Effect]) -> list[float]:
+    """|Difference| of each token's figures, as a share of the width of its interval in the first.
+
+    One that only the first precision defines counts as a whole interval; one without an interval does not count.
+    """
+    shares = []
+    for first, second in zip(exact, other, strict=True):
+        for name in FIGURES:
+            low, high = getattr(first, f"{name}_low"), getattr(first, f"{name}_high")
+            if low is None or high is None or high <= low:
+                continue
+            difference = abs(getattr(first, name) - getattr(second, name))
+            shares.append(difference / (high - low) if np.isfinite(difference) else 1.0)
+    return shares
+
+
+def _spread(token_ids: np.ndarray) -> np.ndarray:
+    """Some of the tokens, evenly over their ids."""
+    return token_ids[np.linspace(0, len(token_ids) - 1, COMPARED_TOKENS).astype(int)]
+
+
+def severe_tokens(
+    run: Run,
+    wanted: Sequence[str],
+    severity: Severity,
+    entries: Mapping[int, Mapping[str, Any]],
+) -> list[int]:
+    """Token ids, worst first or as requested, without tokens that no text can contain or that every text contains.
+
+    Args:
+        wanted: requested tokens; if empty, those that the search found to be at least of this severity.
+        entries: the vocabulary by id.
+
+    Raises:
+        UsageError: if the checkpoint has no such token, or none of the requested tokens is left.
+    """
+    checkpoint = checkpoint_of(run.spec)
+    if wanted:
+        asked = list(dict.fromkeys(find_token(checkpoint, one) for one in wanted))
+    else:
+        verdicts = read_rows([part.path for part in run.earlier if part.table == "sticky_validation"])
+        asked = [row["token_id"] for row in severe_rows(verdicts, severity)]
+    can_be = treatable(checkpoint, asked)
+    found = [token for token in asked if token in can_be and entries[token]["is_reachable"]]
+    if wanted and not found:
+        raise UsageError(
+            "None of these tokens is in some texts and not in others: no text can contain them, or every text does.",
+            next_step="See what is reachable: embaudit query vocabulary",
+        )
+    return found
+
+
+def treatable(checkpoint: Checkpoint, severe: Collection[int]) -> frozenset[int]:
+    """The severe tokens that can be treated: all but those in every text (special tokens, prompts)."""
+    everywhere = {*checkpoint.prefix_ids, *checkpoint.suffix_ids, *checkpoint.prompt.ids}
+    return frozenset(severe) - everywhere

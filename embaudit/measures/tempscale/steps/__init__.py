@@ -13,18 +13,16 @@ from embaudit.measures.run import Run
 from embaudit.measures.task_material import corpora_of, notes_of, sides_of, task_material
 from embaudit.measures.tempscale import TempscaleSettings
 from embaudit.measures.tempscale.search import Part, Taus, descend
-from embaudit.measures.tempscale.steps.search import (
-    PartSupport,
-    TrialScores,
-    tempscale_parts,
-    tempscale_searched,
-    tempscale_trial,
-)
 from embaudit.measures.tempscale.steps.temperatures import (
     BestTaus,
+    PartSupport,
     TemperatureSupport,
+    TrialScores,
+    tempscale_parts,
     tempscale_scores,
+    tempscale_searched,
     tempscale_support,
+    tempscale_trial,
     tempscale_vectors,
 )
 from embaudit.steps.results import Staged, StagedCorpus

@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from embaudit.declared.finding import Finding
-from embaudit.declared.rule import Rule
+from embaudit.declared.rule import Finding, Rule
 from embaudit.embedders.function import EmbeddingFunction
 from embaudit.questions.vectors.since.rows import MOST_ID, ROW_NUMBER, RowMarks, only
 from embaudit.questions.vectors.since.seen import KnownRow
 from embaudit.stores.opened import embedding
 from embaudit.stores.store import Store
 from embaudit.words.estimate import Estimate
-from embaudit.words.sentences import first_of
-from embaudit.words.shown import cut, visible
+from embaudit.words.sentences import cut, first_of, visible
 
 if TYPE_CHECKING:
     from embaudit.checkpoint import TextKind

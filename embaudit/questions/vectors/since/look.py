@@ -17,8 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from embaudit.declared.finding import Finding
-from embaudit.declared.rule import rules_in
+from embaudit.declared.rule import Finding, rules_in
 from embaudit.embedders.function import EmbeddingFunction
 from embaudit.questions.answer import AnswerFigure
 from embaudit.questions.vectors import findings, report, text_copies

@@ -13,7 +13,7 @@ import numpy as np
 from embaudit.questions.vectors.row_hash import GOLDEN, hash_rows, hash_values, mixed
 from embaudit.stores.copies import changed
 from embaudit.stores.store import RowBatch, Store
-from embaudit.words.shown import cut, visible
+from embaudit.words.sentences import cut, visible
 
 OLD, ADDED, OVERWRITTEN = 0, 1, 2
 # How rows are called where a store has no ids.
