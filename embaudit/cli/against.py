@@ -9,7 +9,7 @@ import click
 import numpy as np
 
 from embaudit.checkpoint import Encoder, load_checkpoint
-from embaudit.cli.options import CHECKPOINT_FIELDS, parse_sources, request_options, visible
+from embaudit.cli.options import CHECKPOINT_FIELDS, parse_sources, request_options
 from embaudit.corpora import load_corpus
 from embaudit.declared.document import Column, Table
 from embaudit.measures.socm.clouds import clouds_of
@@ -18,6 +18,7 @@ from embaudit.measures.socm.pairs import against_corpus
 from embaudit.pages.terminal import console, print_table
 from embaudit.questions.audit import AuditRequest
 from embaudit.words.errors import UsageError
+from embaudit.words.sentences import visible
 
 
 @click.command()

@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from embaudit.api.run import refuse_early, run_audit
-from embaudit.cli.options import CHECKPOINT_FIELDS, as_text, request_options, visible
+from embaudit.cli.options import CHECKPOINT_FIELDS, as_text, request_options
 from embaudit.questions.audit import AuditRequest
 from embaudit.system.processors import peak_memory
 from embaudit.words.errors import UsageError
+from embaudit.words.sentences import visible
 from embaudit_flows.server.settings import set_defaults
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import click
 
-from embaudit.cli.options import CI, visible, warehouse_option, warehouse_path, write_for_ci
+from embaudit.cli.options import CI, warehouse_option, warehouse_path, write_for_ci
 from embaudit.declared.document import count
 from embaudit.pages.general import gate_section, headline
 from embaudit.pages.terminal import console, print_part, print_section
@@ -29,6 +29,7 @@ from embaudit.warehouse.named import find_result
 from embaudit.warehouse.severe import severe_tokens
 from embaudit.watch.open_items import accept as accept_items
 from embaudit.words.errors import EXIT_TRIPPED, StorageError, UsageError
+from embaudit.words.sentences import visible
 
 
 @click.command()

@@ -36,8 +36,8 @@ def _is_checkpoint(folder: Path) -> bool:
 def main(files: list[str]) -> int:
     """Exit code 1 if a checkpoint must not be served, 2 if one could not be looked at, 0 else."""
     import embaudit
-    from embaudit.cli.options import visible
     from embaudit.words.errors import EmbauditError
+    from embaudit.words.sentences import visible
 
     worst = 0
     for folder in checkpoints_of(files):

@@ -167,7 +167,7 @@ def print_failure(error: EmbauditError) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from embaudit.cli.options import visible
+    from embaudit.words.sentences import visible
 
     console = Console(stderr=True)
     parts = [Text("Error: ", style="bold red"), Text(visible(error.happened))]

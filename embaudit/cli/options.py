@@ -25,7 +25,7 @@ from embaudit.questions.audit import AuditRequest
 from embaudit.system.address import Warehouse, warehouse_at
 from embaudit.system.settings import Settings
 from embaudit.words.errors import UsageError
-from embaudit.words.sentences import visible, visible_lines
+from embaudit.words.sentences import visible
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
@@ -292,9 +292,6 @@ OUTPUT = (
     ),
     *CI,
 )
-
-
-__all__ = ["as_text", "visible", "visible_lines"]
 
 
 def as_text(text: object) -> str:

@@ -15,9 +15,10 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
-from embaudit.cli.options import format_option, visible, warehouse_option, warehouse_path
+from embaudit.cli.options import format_option, warehouse_option, warehouse_path
 from embaudit.system.address import Warehouse
 from embaudit.warehouse.query import QueryResult, named_queries, run_query
+from embaudit.words.sentences import visible
 
 
 @click.command()

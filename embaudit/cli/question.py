@@ -18,7 +18,7 @@ import click
 from click.core import ParameterSource
 from pydantic.fields import FieldInfo
 
-from embaudit.cli.options import OUTPUT, OutputOptions, visible
+from embaudit.cli.options import OUTPUT, OutputOptions
 from embaudit.cli.waiting import progress_lines, say, say_that_texts_leave, time_left
 from embaudit.declared.option import Argument, Option, written_as
 from embaudit.questions.answer import ASKS
@@ -29,6 +29,7 @@ from embaudit.questions.passport.question import PassportQuestion
 from embaudit.questions.question import Progress, Question
 from embaudit.questions.report import Report
 from embaudit.words.errors import EmbauditError, UsageError
+from embaudit.words.sentences import visible
 
 if TYPE_CHECKING:
     from embaudit.questions.check.check import CheckReport

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from embaudit.cli.options import visible
 from embaudit.remedies.mitigation.rows import WAYS, Way
 from embaudit.remedies.temperature import Temperatures
 from embaudit.remedies.temperature.apply import apply_temperature as write
 from embaudit.words.errors import UsageError
+from embaudit.words.sentences import visible
 
 if TYPE_CHECKING:
     from embaudit.checkpoint import Checkpoint

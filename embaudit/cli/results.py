@@ -16,7 +16,7 @@ from pathlib import Path
 
 import click
 
-from embaudit.cli.options import format_option, visible, warehouse_option, warehouse_path
+from embaudit.cli.options import format_option, warehouse_option, warehouse_path
 from embaudit.cli.query import print_result
 from embaudit.measures import MEASURES
 from embaudit.pages.audit import read_state, state_page
@@ -32,6 +32,7 @@ from embaudit.system.settings import Settings
 from embaudit.warehouse.named import LATEST
 from embaudit.warehouse.query import QueryResult, run_query
 from embaudit.words.errors import UsageError
+from embaudit.words.sentences import visible
 
 
 @click.command()

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from embaudit.cli.options import format_option, visible, warehouse_option, warehouse_path
+from embaudit.cli.options import format_option, warehouse_option, warehouse_path
 from embaudit.cli.query import print_result
 from embaudit.corpora.scores import ReadScores, ScoredMeasure, read_scores
 from embaudit.corpora.scores import correlate as correlate_rows
@@ -18,7 +18,7 @@ from embaudit.system.settings import Settings
 from embaudit.warehouse.query import QueryResult, run_query
 from embaudit.warehouse.scores import ImportedScores, import_scores
 from embaudit.words.errors import UsageError, did_you_mean
-from embaudit.words.sentences import listing
+from embaudit.words.sentences import listing, visible
 
 SKIPPED_SHOWN = 5
 # A share is at most 1, a percentage rarely below: a task with both was imported in two units.

@@ -7,12 +7,11 @@ from collections.abc import Callable
 
 import click
 
-from embaudit.cli.options import visible
 from embaudit.embedders.endpoint.recognise import is_address, is_loopback
 from embaudit.questions.question import SentTexts
 from embaudit.words.errors import UsageError
 from embaudit.words.masking import without_credentials
-from embaudit.words.sentences import duration
+from embaudit.words.sentences import duration, visible
 
 SECONDS_BETWEEN_LINES = 10.0
 SECONDS_BETWEEN_ROWS = 5.0

@@ -16,7 +16,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from embaudit.cli.options import as_text, visible, warehouse_option, warehouse_path
+from embaudit.cli.options import as_text, warehouse_option, warehouse_path
 from embaudit.cli.server import prepare_prefect
 from embaudit.corpora import load_corpus
 from embaudit.corpora.catalog import CORPORA
@@ -29,6 +29,7 @@ from embaudit.warehouse.export import export as export_warehouse
 from embaudit.warehouse.prune import Keep, vacuum
 from embaudit.warehouse.prune import prune as prune_rows
 from embaudit.words.errors import UsageError
+from embaudit.words.sentences import visible
 
 
 @click.command()
