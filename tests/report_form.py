@@ -49,7 +49,8 @@ def _is_declared(name: str) -> bool:
 
 def _is_told(number: float, sentence: str) -> bool:
     """Whether a number stands in a sentence, in one of the forms that numbers have there."""
-    told = sentence.replace(",", "").replace("−", "-")
+    # As papers write them: .52 and −.52.
+    told = re.sub(r"(?<![\d.])(?=\.\d)", "0", sentence.replace(",", "").replace("−", "-"))
     forms = {f"{share:.{digits}f}" for share in (number, 100 * number, 1 - number) for digits in range(5)}
     forms |= {f"{number:g}", f"{number:.1e}", f"{number:.2g}", f"{number:.3g}", f"{abs(number):.2f}"}
     return any(re.search(rf"(?<![\d.]){re.escape(form)}(?!\d|\.\d)", told) for form in forms) or number in (0, 1)

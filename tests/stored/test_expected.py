@@ -67,7 +67,7 @@ def test_rows_that_never_came_are_named(name: str, write: Any, index: Any, tmp_p
     assert report.line.startswith("The index is not whole: 5 of 40 that")
     assert told["absent_rows"][0] == "problem"
     assert "5 of 40 that" in told["absent_rows"][1]
-    assert "(by id)" in told["absent_rows"][1]
+    assert "by id)" in told["absent_rows"][1]
     assert "'doc-35', 'doc-36', 'doc-37' and 2 more" in told["absent_rows"][1]
     assert told["unexpected_rows"] == (
         "look",

@@ -154,7 +154,9 @@ def _order(tested: Tested) -> tuple[bool, float]:
 def _of_winner(tested: Tested) -> Finding:
     one, is_clear = tested.alternative, tested.level == "problem"
     by_data = ", ".join(f"{with_interval(gain.estimate(), signed=True)} on {name}" for name, gain in one.gains.items())
-    by = f"by {by_data}" if len(one.gains) == 1 else f"by {with_interval(tested.mean)} on average ({by_data})"
+    # By the level at which it was tested, which is stricter than that of each data set alone.
+    mean = with_interval(tested.mean, signed=len(one.gains) == 1)
+    by = f"by {mean} on {next(iter(one.gains))}" if len(one.gains) == 1 else f"by {mean} on average ({by_data})"
     name = one.name[0].upper() + one.name[1:]
     return BETTER.finding(
         tested.level,

@@ -94,7 +94,7 @@ class Completeness:
             yield ABSENT.finding(
                 "problem",
                 f"{len(self.absent):,} of {self.expected:,} that {self.source} expects are not in the index "
-                f"(by {self.field}): {_some(self.absent)}.",
+                f"({len(self.absent) / self.expected:.1%}, by {self.field}): {_some(self.absent)}.",
                 "No search finds them, whatever the indexing run said.",
                 "Put them in again, and look whether the run that should have done so counts what it writes.",
                 len(self.absent) / self.expected,
