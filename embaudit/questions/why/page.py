@@ -139,7 +139,7 @@ def _row(report: WhyReport, case: Case) -> str:
         return f"{start}; whether its vector is the function's is not known"
     how = ""
     if case.apart is not None:
-        how = f" (1 − cosine {case.apart:.0e})" if case.apart > 0 else " to the last bit"
+        how = f" (1 − cosine {case.apart:.2g})" if case.apart > 0 else " to the last bit"
     return f"{start}; its vector is {'' if case.is_own else 'not '}the function's{how}{of if case.is_own else ''}"
 
 
