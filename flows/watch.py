@@ -9,21 +9,23 @@ endpoints, since what they serve may change without a new checkpoint, and of ind
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from prefect import flow
 
 from embaudit.system.address import warehouse_at
 from embaudit.system.settings import Settings
 from embaudit.warehouse.gate import load_audit_policy
-from embaudit.watch.history import History
+from embaudit.watch.history import History, read_watched
+from embaudit.watch.look import Source, SourceState, every_source, look
 from embaudit.watch.outcome import WatchOutcome
-from embaudit.watch.watch_list import read_watch_list
-from embaudit.watch.watched import read_watched
+from embaudit.watch.watch_list import OrganisationEntry, WatchList, read_watch_list
+from embaudit.words.errors import HubUnreachable
 from embaudit_flows.ending import ends_in_words
 from embaudit_flows.notify import Notifier, notify_on_failure
 from embaudit_flows.watch_audits import in_this_process, on_workers, require_deployment
-from embaudit_flows.watch_hub import RETRY_DELAYS, HubTasks
 from embaudit_flows.watch_record import WatchRecord
+from embaudit_tasks.watch import ask_for_commit, ask_for_content, ask_for_models
 
 
 def _run_name() -> str:
@@ -93,3 +95,37 @@ def _watch(
 def read_history(warehouse: str) -> History:
     """What earlier watches saw."""
     return History(read_watched(warehouse))
+
+
+# Nine minutes: a hub that restarts is back by then, and a night is long enough to wait.
+RETRY_DELAYS = (10.0, 60.0, 480.0)
+
+
+class HubTasks:
+    """The questions as tasks; after the hub has not answered in all attempts, later questions are asked only once."""
+
+    def __init__(self, delays: list[float]) -> None:
+        self._delays = delays
+
+    def look(self, source: Source, history: History, *, again: bool) -> SourceState:
+        return look(source, history, commit_of=self._commit_of, content_of=self._content_of, again=again)
+
+    def sources(self, entries: WatchList) -> tuple[list[Source], list[SourceState]]:
+        return every_source(entries, self._models_of)
+
+    def _models_of(self, entry: OrganisationEntry) -> list[str]:
+        return list(self._call(ask_for_models, entry))
+
+    def _commit_of(self, name: str, branch: str | None) -> str:
+        return str(self._call(ask_for_commit, name, branch))
+
+    def _content_of(self, source: Source, reference: str) -> str:
+        return str(self._call(ask_for_content, source, reference))
+
+    def _call(self, asking: Any, *arguments: Any) -> Any:
+        configured = asking.with_options(retries=len(self._delays), retry_delay_seconds=self._delays or None)
+        try:
+            return configured(*arguments)
+        except HubUnreachable:
+            self._delays = []
+            raise

@@ -15,7 +15,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from embaudit.declared.option import written_as
-from embaudit.embedders.endpoint.recognise import is_address
+from embaudit.embedders.endpoint.client import KEY_VARIABLE
+from embaudit.embedders.endpoint.recognise import is_address, is_loopback
 from embaudit.embedders.opened import is_checkpoint
 from embaudit.questions.asked import QUESTIONS, question_of
 from embaudit.questions.passport.passport import read_passport
@@ -23,9 +24,8 @@ from embaudit.questions.question import Question
 from embaudit.stores.place import StorePlace
 from embaudit.system.small_files import complaint
 from embaudit.watch.happening import ACCEPTED, HAPPENINGS, Problem
-from embaudit.watch.places import beside, require_consent
 from embaudit.words.errors import UsageError
-from embaudit.words.masking import keep_credentials
+from embaudit.words.masking import has_credentials, keep_credentials
 
 # By verdict or by question, what a problem is called at night; of all others, ``PROBLEM``.
 CALLED = {
@@ -215,3 +215,22 @@ def _placed(question: Question, folder: Path, *, send_texts: bool) -> Question:
                 placed.append(str(folder / Path(named).expanduser()) if written.is_file else beside(named, folder))
         update[name] = placed if several else placed[0]
     return question.model_copy(update=update)
+
+
+def require_consent(address: str, send_texts: bool) -> None:
+    """Raises:
+    ValueError: if texts would be sent to another machine and nobody said so, or an address holds a password."""
+    if not is_address(address):
+        return
+    if has_credentials(address):
+        raise ValueError(f"the address has a password: a key is read from {KEY_VARIABLE}")
+    if not is_loopback(address) and not send_texts:
+        raise ValueError("it is another machine, and texts would be sent there: if that is meant, send_texts = true")
+
+
+def beside(name: str, folder: Path) -> str:
+    """A file or folder beside the list, if there is one; else what the name stands for."""
+    if is_address(name):
+        return name
+    place = folder / Path(name).expanduser()
+    return str(place) if place.exists() else name

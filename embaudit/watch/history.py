@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from embaudit.system.address import warehouse_at
+from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.tables.watch import DONE, Status
 
 # Used if the revision is unknown: the folder could not be read, or the hub did not answer.
@@ -104,3 +108,24 @@ class History:
 
 def _key(row: WatchedRevision) -> tuple[str, str, str]:
     return row.source, row.revision, row.parameters_key
+
+
+COLUMNS = tuple(WatchedRevision.model_fields)
+
+
+def read_watched(warehouse: str) -> list[WatchedRevision]:
+    """Every row of ``watched_revision``; none if there is no warehouse yet, or it lacks the table.
+
+    Raises:
+        WarehouseError: as ``open_reader``.
+    """
+    place = warehouse_at(warehouse)
+    if isinstance(place, Path) and not place.exists():
+        return []
+    with open_reader(place) as connection:
+        tables = {name for (name,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
+        if "watched_revision" not in tables:
+            return []
+        rows = connection.execute(f"SELECT {', '.join(COLUMNS)} FROM watched_revision ORDER BY ALL").fetchall()
+    found = (dict(zip(COLUMNS, row, strict=True)) for row in rows)
+    return [WatchedRevision(**{**row, "parameters": json.loads(row["parameters"])}) for row in found]

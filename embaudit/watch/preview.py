@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from embaudit.watch.history import History
+from embaudit.watch.history import History, read_watched
 from embaudit.watch.hub import list_organisation
 from embaudit.watch.look import SourceState, every_source, look
 from embaudit.watch.watch_list import WatchList
-from embaudit.watch.watched import read_watched
 
 
 def preview(entries: WatchList, warehouse: str, *, again: bool) -> list[SourceState]:

@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embaudit.questions.vectors.alone import VectorProfile, look_at_alone
+from embaudit.questions.vectors.alone import VectorProfile, look_at_alone, precision_of
 from embaudit.questions.vectors.findings import findings_alone
 from embaudit.questions.vectors.forms import form_of_index
 from embaudit.questions.vectors.populations import two_lengths, two_spaces
-from embaudit.questions.vectors.precision import precision_of
 from embaudit.questions.vectors.profile import profile_of
 from embaudit.questions.vectors.sample import RowDraw
 from embaudit.statistics.intervals import exact_count

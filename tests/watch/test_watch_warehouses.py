@@ -14,8 +14,7 @@ from embaudit.system.address import Lake
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.publish import publish
 from embaudit.warehouse.regression import find_predecessor
-from embaudit.watch.history import WatchedRevision
-from embaudit.watch.watched import read_watched
+from embaudit.watch.history import WatchedRevision, read_watched
 from embaudit.words.errors import CheckFailed
 from embaudit_tasks.watch import compare_with_predecessor, record_watched
 
