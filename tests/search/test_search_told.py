@@ -14,6 +14,7 @@ from told_in_full import assert_told
 
 from embaudit.questions.search.curve import TriedSetting
 from embaudit.questions.search.findings import search_findings
+from embaudit.questions.search.recall import Third
 from embaudit.questions.search.report import SearchReport, look_at_search
 from embaudit.stores.opened import open_store
 from embaudit.stores.search import Hits
@@ -101,6 +102,10 @@ def giving(report: SearchReport, ids: tuple[str, ...], **more: Any) -> SearchRep
     return replace(report, plain=replace(report.plain, first=first, many=many, **more))
 
 
+def third(which: str, found: float) -> Third:
+    return Third("distance", f"{which} neighbours", 300, Estimate(found, found - 0.05, found + 0.05))
+
+
 # A state, and what went wrong on the way to it.
 STATES: dict[str, tuple[Callable[[SearchReport], SearchReport], tuple[tuple[str, CorpusError], ...], bool]] = {
     "as it is": (lambda one: one, (), False),
@@ -175,6 +180,20 @@ STATES: dict[str, tuple[Callable[[SearchReport], SearchReport], tuple[tuple[str,
         (),
         True,
     ),
+    "a filter that lets other rows through": (
+        lambda one: replace(
+            one,
+            search=replace(one.search, takes_where=True),
+            filtered=replace(giving(one, ("9999",), gone=("9999",)).plain, where="team=a", rows=1),
+        ),
+        (),
+        True,
+    ),
+    "some neighbours are missed more than others": (
+        lambda one: replace(one, thirds=(third("far", 0.2), third("usual", 0.5), third("near", 0.9))),
+        (),
+        False,
+    ),
     "codes": (lambda one: replace(one, codes=Estimate(0.5), function="f"), (), False),
 }
 
@@ -195,6 +214,20 @@ def test_nothing_is_said_of_settings_that_were_not_tried(poor: SearchReport, nam
     advice = next(one.advice for one in told(poor, name).findings if one.name == "recall")
     assert "that was tried" not in advice
     assert ("cannot be changed" in advice) == (name == "no setting may be changed")
+
+
+def test_what_a_mean_hides_is_said(poor: SearchReport) -> None:
+    leak, falls = (
+        {one.name: one for one in told(poor, name).findings}
+        for name in ("a filter that lets other rows through", "some neighbours are missed more than others")
+    )
+    through, worst = leak["filter_lets_through"], falls["where_it_falls"]
+    assert (through.level, through.value) == ("problem", 1)
+    assert through.sentence == "Under team=a the search gives rows that the filter should keep out: 9999."
+    assert (worst.level, worst.value, worst.low, worst.high) == ("look", 0.2, pytest.approx(0.15), 0.25)
+    assert worst.sentence.startswith(
+        "It misses most among far neighbours: 0.20 [0.15, 0.25] found; of near neighbours 0.90"
+    )
 
 
 def test_the_reason_is_said_why_nothing_could_be_told(poor: SearchReport) -> None:
