@@ -173,7 +173,11 @@ def _answer_of(question: Question, entry: AskedEntry, warehouse: str) -> Answere
             return AnsweredNow(**of_entry, verdict="first seen", level="ok", line=question.make_first())
         outcome = answered(question, warehouse)
     except EmbauditError as error:
-        called = "index_empty" if isinstance(error, EmptyStore) else "index_gone" if _is_gone(question) else ""
+        if _is_gone(question):
+            # Whatever failed first: the function may be missing, too.
+            line = f"There is no file or folder {subject}. Look whether it was moved, or what deleted it."
+            return AnsweredNow(**of_entry, line=line, called="index_gone")
+        called = "index_empty" if isinstance(error, EmptyStore) else ""
         return AnsweredNow(**of_entry, line=f"{error.happened} {error.next_step}".strip(), called=called)
     except Exception as error:  # one question must not end a night
         if is_of_interrupt(error):

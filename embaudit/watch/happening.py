@@ -57,8 +57,8 @@ HAPPENINGS = {
     "broken": _wrong(
         "A checkpoint must not be served.", "Do not serve", "verdict", f"it has other content, {ACCEPTED}"
     ),
-    "index_gone": _wrong("A store is not there.", "Index gone", "watch_run", "it is there"),
-    "index_empty": _wrong("A store has no rows.", "Index empty", "watch_run", "it has rows"),
+    "index_gone": _wrong("A store is not there.", "Index gone", "watch_run", "it is there, or off the list"),
+    "index_empty": _wrong("A store has no rows.", "Index empty", "watch_run", "it has rows, or is off the list"),
     "rows_gone": _wrong(
         "A store lost a tenth of its rows (`lost` of its entry), since it had most of them.",
         "Rows lost",

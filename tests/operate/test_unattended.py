@@ -51,10 +51,8 @@ def test_a_stranger_s_first_night(tmp_path: Path, hook: Listener, tiny_checkpoin
     home.mkdir()
     missing = tmp_path / "index.parquet"
     # Nobody has trained the checkpoint.
-    (home / "watch.toml").write_text(
-        f'[settings]\nmeasures = ["integrity"]\ndevice = "cpu"\n[[folder]]\npath = "{tiny_checkpoint}"\n'
-        f'[[index]]\nstore = "{missing}"\nfunction = "{tiny_checkpoint}"\n'
-    )
+    listed = f'[settings]\nmeasures = ["integrity"]\ndevice = "cpu"\n[[folder]]\npath = "{tiny_checkpoint}"\n'
+    (home / "watch.toml").write_text(f'{listed}[[index]]\nstore = "{missing}"\nfunction = "{tiny_checkpoint}"\n')
     with new_site(tmp_path, free_port()) as site:
         server, configure, *_ = commands_under("One machine: five commands")
         site.start(server, "server.log")
@@ -96,7 +94,7 @@ def test_a_stranger_s_first_night(tmp_path: Path, hook: Listener, tiny_checkpoin
         site.shell(f"embaudit accept {tiny_checkpoint} --reason random --by me --warehouse {home}/warehouse.duckdb")
         # Nobody but the first schedule goes on.
         site.shell("prefect --no-prompt deployment schedule clear watch/nightly -y")
-        site.shell(f"embaudit accept {missing} --reason moved --by me --warehouse {home}/warehouse.duckdb")
+        (home / "watch.toml").write_text(listed)
         site.shell("prefect deployment run watch/nightly --watch")
 
         # Killed in the middle; a second night waits for its place, and is late, since no worker is left.
