@@ -7,7 +7,7 @@ were, so that an index from which a few are lost every night is found, too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -92,6 +92,9 @@ class WorseReport(Report):
 
     def wrong_rows(self) -> Iterator[dict[str, Any]]:
         return self.report.wrong_rows()
+
+    def causes(self) -> Sequence[str]:
+        return self.report.causes()
 
     def remember(self) -> None:
         self.report.remember()
