@@ -24,9 +24,12 @@ step for blocks of b columns, reading the n² weights twice per step.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
+
+if TYPE_CHECKING:
+    import torch
 
 # Centred weights per step, float64: 2^22 are 32 MB. A text of 8 192 tokens is processed in slices of rows.
 WEIGHTS_PER_STEP = 2**22
@@ -41,6 +44,8 @@ def centred_products(attention: torch.Tensor) -> torch.Tensor:
     Returns:
         (B, H, H) float64, no unit.
     """
+    import torch
+
     batch, heads, n, _ = attention.shape
     # Means in float64: an attention sink's column is close to 1 in every row, and the remainder is small.
     mean = attention.mean(dim=2, keepdim=True, dtype=torch.float64)
@@ -81,6 +86,8 @@ def value_output(value: torch.Tensor, output: torch.Tensor) -> ValueOutput:
         value: W_v head by head, (H, d_h, d).
         output: W_o head by head, (H, d, d_h).
     """
+    import torch
+
     V, W = value.double(), output.double()
     heads, size, dimension = V.shape
     stacked_values = V.reshape(heads * size, dimension)
@@ -99,6 +106,8 @@ def value_output(value: torch.Tensor, output: torch.Tensor) -> ValueOutput:
 
 def _operator_norm(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
     """‖left·right‖_op of (B, d, k) and (B, k, d'), reduced to (k, k) matrices (or smaller) by QR on both sides."""
+    import torch
+
     of_left = torch.linalg.qr(left, mode="r").R
     of_right = torch.linalg.qr(right.transpose(1, 2), mode="r").R
     return torch.linalg.matrix_norm(of_left @ of_right.transpose(1, 2), 2)
@@ -126,6 +135,8 @@ def largest_singular_values(attention: torch.Tensor, relative_error: float = REL
     Returns:
         (...) float64, no unit; 0 for n = 1.
     """
+    import torch
+
     n = attention.shape[-1]
     A = attention.reshape(-1, n, n)
     if n <= EXACT_UP_TO:
@@ -137,6 +148,8 @@ def largest_singular_values(attention: torch.Tensor, relative_error: float = REL
 
 def exact(A: torch.Tensor) -> torch.Tensor:
     """(B,) float64 from (B, n, n), from the eigenvalues of the Gram matrix."""
+    import torch
+
     PA, scale = _centred(A.double())
     PA /= scale
     return torch.linalg.eigvalsh(PA @ PA.transpose(1, 2))[:, -1].clamp(min=0).sqrt() * scale[:, 0, 0]
@@ -148,6 +161,8 @@ def krylov(A: torch.Tensor, relative_error: float = RELATIVE_ERROR) -> torch.Ten
     With Q an orthonormal basis of span(Ω, GΩ, G²Ω, …), Ω (n, b) random and seeded, the largest eigenvalue θ of QᵀGQ is
     a lower bound of σ_a², and ‖Gv − θv‖ for its vector v bounds the distance to the closest eigenvalue of G.
     """
+    import torch
+
     batch, n, _ = A.shape
     PA, scale = _centred(A if A.dtype in (torch.float32, torch.float64) else A.float())
     generator = torch.Generator(device="cpu").manual_seed(n)
