@@ -2,16 +2,10 @@
 
 from typing import TYPE_CHECKING, Any
 
+from embaudit.questions.names import NAMES
+
 if TYPE_CHECKING:
-    from embaudit.api.ask import check as check
-    from embaudit.api.ask import fingerprint as fingerprint
-    from embaudit.api.ask import parity as parity
-    from embaudit.api.ask import passport as passport
-    from embaudit.api.ask import search as search
-    from embaudit.api.ask import switch as switch
-    from embaudit.api.ask import vectors as vectors
-    from embaudit.api.ask import verify as verify
-    from embaudit.api.ask import why as why
+    from embaudit.api.ask import *  # noqa: F403
     from embaudit.api.audit import AuditCallback as AuditCallback
     from embaudit.api.audit import audit as audit
     from embaudit.api.reading import Audit as Audit
@@ -26,16 +20,8 @@ _PLACES = {
     "AuditCallback": ("audit", "AuditCallback"),
     "WarehouseReader": ("reading", "WarehouseReader"),
     "audit": ("audit", "audit"),
-    "check": ("ask", "check"),
-    "fingerprint": ("ask", "fingerprint"),
     "open": ("reading", "open_warehouse"),
-    "parity": ("ask", "parity"),
-    "passport": ("ask", "passport"),
-    "search": ("ask", "search"),
-    "switch": ("ask", "switch"),
-    "vectors": ("ask", "vectors"),
-    "verify": ("ask", "verify"),
-    "why": ("ask", "why"),
+    **{name: ("ask", name) for name in NAMES},
 }
 # Without ``open``: ``from embaudit import *`` must not shadow the built-in.
 __all__ = [
@@ -44,15 +30,7 @@ __all__ = [
     "WarehouseReader",
     "__version__",
     "audit",
-    "check",
-    "fingerprint",
-    "parity",
-    "passport",
-    "search",
-    "switch",
-    "vectors",
-    "verify",
-    "why",
+    *NAMES,
 ]
 
 

@@ -17,6 +17,9 @@ from embaudit.questions.switch.question import SwitchQuestion
 from embaudit.questions.vectors.question import VectorsQuestion
 from embaudit.questions.why.question import WhyQuestion
 
+# What editors complete after ``embaudit.``: of the others, they know no type.
+__all__ = ["check", "fingerprint", "parity", "passport", "search", "switch", "vectors", "verify", "why"]
+
 Answer_co = TypeVar("Answer_co", covariant=True)
 Fields = ParamSpec("Fields")
 

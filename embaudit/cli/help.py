@@ -12,37 +12,10 @@ from typing import Self
 
 import click
 
+from embaudit.questions.names import NAMES
+
 EXAMPLES: dict[str, tuple[str, ...]] = {
-    "check": (
-        "check packaged:all-MiniLM-L6-v2",
-        "check ./my-checkpoint --base ./my-old-one --out page.html",
-        "check http://localhost:8080",
-        "check ./eight-billion --files",
-    ),
-    "parity": (
-        "parity ./my-checkpoint --with http://localhost:8080",
-        "parity ./my-checkpoint --with python:app.search:embeddings",
-    ),
-    "passport": ("passport ./my-checkpoint --out passport.json",),
-    "verify": ("verify passport.json --with http://localhost:8080",),
-    "vectors": (
-        "vectors ./chroma ./my-checkpoint",
-        "vectors index.parquet ./my-checkpoint --vector embedding --text body",
-        "vectors index.parquet",
-    ),
-    "fingerprint": (
-        "fingerprint ./my-checkpoint --name my-model",
-        "fingerprint ./storeA ./storeB --name our-model --out our-model.json",
-    ),
-    "search": ("search ./chroma ./my-checkpoint", "search rows.faiss --setting nprobe=16 --recall .95"),
-    "why": (
-        'why ./chroma ./my-checkpoint --query "can I return a gift" --expect policy-17',
-        "why ./chroma ./my-checkpoint --golden golden.csv --out monday.html",
-    ),
-    "switch": (
-        "switch ./my-checkpoint ./my-next-checkpoint",
-        "switch ./old ./new --corpus texts.jsonl --golden golden.csv --threshold .7",
-    ),
+    **{name: question.examples for name, question in NAMES.items()},
     "audit": (
         "audit ./my-checkpoint",
         "audit ./my-checkpoint --profile standard --corpus sts=sts-dev.csv --corpus wikipedia=wiki.txt",

@@ -12,6 +12,7 @@ import click
 
 from embaudit.cli.help import LazyCommand, LazyGroup
 from embaudit.cli.process import end_now, finish, prepare_process, was_interrupted
+from embaudit.questions.names import NAMES
 from embaudit.words.errors import (
     EXIT_BUG,
     EXIT_DONE,
@@ -31,27 +32,7 @@ STAGING_COMMANDS = {"audit", "impact", "tempscale", "token", "watch"}
 # By what a person wants: name, module and function, and one line of help. Each is imported when it is called.
 COMMANDS = {
     "Check and audit": {
-        "check": ("question:check", "May this checkpoint be served? An answer in seconds, without a server."),
-        "parity": (
-            "question:parity",
-            "Is it served as it was audited? Compare it with an endpoint.",
-        ),
-        "passport": ("question:passport", "Write the file by which its vectors can be told from any others."),
-        "verify": (
-            "question:verify",
-            "Are these the vectors of that passport? An answer in seconds, without a model.",
-        ),
-        "vectors": (
-            "question:vectors",
-            "Say whether stored vectors are sound, and whether a checkpoint built them.",
-        ),
-        "fingerprint": (
-            "question:fingerprint",
-            "Write the file by which vectors tells that a model of yours built a store.",
-        ),
-        "search": ("question:search", "Say whether a store's own search finds what its vectors hold."),
-        "why": ("question:why", "Say where a search was lost, and what mends it."),
-        "switch": ("question:switch", "Say what becomes of an index, and of a threshold, with a new revision."),
+        **{name: (f"question:{name}", question.line) for name, question in NAMES.items()},
         "audit": ("audit:audit", "Audit a checkpoint; run it again to continue."),
         "compare": ("results:compare", "Compare checkpoints by their audits."),
         "gate": ("gate:gate", "Check an audit, or answers, against a policy."),

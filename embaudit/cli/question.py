@@ -21,10 +21,10 @@ from pydantic.fields import FieldInfo
 from embaudit.cli.options import OUTPUT, OutputOptions
 from embaudit.cli.waiting import progress_lines, say, say_that_texts_leave, time_left
 from embaudit.declared.option import Argument, Option, written_as
-from embaudit.questions.answer import ASKS
 from embaudit.questions.asked import QUESTIONS
 from embaudit.questions.check.question import CheckQuestion
 from embaudit.questions.fingerprint.question import FingerprintQuestion
+from embaudit.questions.names import ASKS
 from embaudit.questions.passport.question import PassportQuestion
 from embaudit.questions.question import Progress, Question
 from embaudit.questions.report import Report

@@ -10,12 +10,15 @@ import sys
 from collections.abc import Iterator
 from importlib import import_module
 from itertools import groupby
+from pkgutil import iter_modules
 
 from embaudit.declared.rule import Rule, rules_in
 from embaudit.measures import MEASURES
+from embaudit.questions.names import NAMES
 
 MARKED = re.compile(r"(<!-- rules of (\w+) -->\n).*?(?=<!-- end -->)", re.DOTALL)
-# Where the rules of a table are declared, in its order; what begins with a dot is a module of the package before it.
+# Where the rules of a table are declared, in its order; what begins with a dot is a module of the package before it. Of
+# any other question, they are those of its folder.
 MODULES: dict[str, tuple[str, ...]] = {
     "integrity": (
         *("embaudit.questions.check", ".check", ".verdict"),
@@ -63,6 +66,11 @@ AUDIT = "audits"
 def catalogue() -> dict[str, list[tuple[str, Rule]]]:
     """By table, every rule with its name as the page shows it."""
     found = {table: [(rule.name, rule) for rule in _declared(*modules)] for table, modules in MODULES.items()}
+    for folder in {one.model.partition(".")[0]: None for one in NAMES.values()}:
+        if folder not in {modules[0].rpartition(".")[2] for modules in MODULES.values()}:
+            package = import_module(f"embaudit.questions.{folder}")
+            names = [module.name for module in iter_modules(package.__path__, f"{package.__name__}.")]
+            found[folder] = [(rule.name, rule) for rule in _declared(*names)]
     found[AUDIT] = [(f"audit.{rule.name}", rule) for rule in _declared("embaudit.measures.findings")]
     for name, measure in MEASURES.items():
         module = measure.parts().findings.__module__

@@ -5,19 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from math import nan
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal
 
 from embaudit.declared.figure import Direction
 from embaudit.declared.rule import Level
 from embaudit.declared.table import BigInt, Json, Row, Series, column, rule
+from embaudit.questions.names import ASKS
 from embaudit.words.estimate import Estimate
 
 # Where a search was lost, in a word; what became of a row that should not come up.
 Up = Literal["came up", "not shown"]
 Lost = Literal["absent", "filter", "found", "vector", "search", "cut-off", "text", "function", "not told", Up]
 # Names of questions, as their commands are called; a passport is no answer, but what `verify` compares with.
-Asks = Literal["check", "parity", "vectors", "verify", "search", "why", "switch"]
-ASKS: tuple[Asks, ...] = get_args(Asks)
+if TYPE_CHECKING:
+    Asks = str
+else:
+    Asks = Literal[ASKS]
 
 
 class AnswerRow(Row, table="answer", key=("answer_id",), scope="content"):

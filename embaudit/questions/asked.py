@@ -1,32 +1,24 @@
-"""All questions by name, for whoever has one as data: a deployment's parameter, an entry of a watch list."""
+"""Questions as data: a deployment's parameter, an entry of a watch list."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any
 
-from embaudit.questions.check.question import CheckQuestion
-from embaudit.questions.parity.question import ParityQuestion
-from embaudit.questions.passport.question import VerifyQuestion
+from embaudit.questions.names import ASKS, NAMES
 from embaudit.questions.question import Question
-from embaudit.questions.search.question import SearchQuestion
-from embaudit.questions.switch.question import SwitchQuestion
-from embaudit.questions.vectors.question import VectorsQuestion
-from embaudit.questions.why.question import WhyQuestion
 from embaudit.words.errors import UsageError, did_you_mean
 
-QUESTIONS: dict[str, type[Question]] = {
-    question.asks: question
-    for question in (
-        CheckQuestion,
-        ParityQuestion,
-        VectorsQuestion,
-        VerifyQuestion,
-        SearchQuestion,
-        WhyQuestion,
-        SwitchQuestion,
-    )
-}
+
+def model_of(asks: str) -> type[Question]:
+    """The model of a question, by its name."""
+    module, _, model = NAMES[asks].model.partition(":")
+    question: type[Question] = getattr(import_module(f"embaudit.questions.{module}"), model)
+    return question
+
+
+QUESTIONS: dict[str, type[Question]] = {name: model_of(name) for name in ASKS}
 
 
 def question_of(asks: str, question: Mapping[str, Any]) -> Question:

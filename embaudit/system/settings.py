@@ -90,7 +90,7 @@ class Settings(BaseSettings):
     )
     keep: bool = Field(
         default=False,
-        description="whether check, parity, vectors, verify, search, why and switch keep their answers in the "
+        description="whether what is asked at a terminal (check, vectors, why …) keeps its answer in the "
         "warehouse, as `--keep` does",
     )
     lock_wait_seconds: float = Field(

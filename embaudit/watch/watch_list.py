@@ -41,8 +41,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from embaudit.measures.listed import load_profile
-from embaudit.questions.answer import ASKS
 from embaudit.questions.audit import AuditSettings
+from embaudit.questions.names import ASKS
 from embaudit.system.settings import Settings
 from embaudit.system.small_files import read_toml
 from embaudit.watch.asked import SHORT_FORMS, AskedEntry, read_questions

@@ -14,14 +14,15 @@ from click.testing import CliRunner
 from pydantic import BaseModel
 
 import embaudit
+from embaudit.api import ask
 from embaudit.cli import question as commands
 from embaudit.cli.question import flag_of
 from embaudit.declared.option import Argument, written_as
+from embaudit.questions import names
 from embaudit.questions.answered import answer_key, parameters_of, question_key, subjects_of
+from embaudit.questions.asked import model_of
 from embaudit.questions.check.question import CheckQuestion
-from embaudit.questions.fingerprint.question import FingerprintQuestion
 from embaudit.questions.parity.question import ParityQuestion
-from embaudit.questions.passport.question import PassportQuestion, VerifyQuestion
 from embaudit.questions.question import Question
 from embaudit.questions.search.question import SearchQuestion
 from embaudit.questions.switch.question import SwitchQuestion
@@ -30,17 +31,7 @@ from embaudit.questions.why.question import WhyQuestion
 from embaudit.words.errors import UsageError
 from embaudit_flows.ask import named
 
-QUESTIONS: tuple[type[Question], ...] = (
-    CheckQuestion,
-    FingerprintQuestion,
-    ParityQuestion,
-    PassportQuestion,
-    SearchQuestion,
-    SwitchQuestion,
-    VectorsQuestion,
-    VerifyQuestion,
-    WhyQuestion,
-)
+QUESTIONS: tuple[type[Question], ...] = tuple(map(model_of, names.NAMES))
 NAMES = [question.asks for question in QUESTIONS]
 # How a user writes a function, which needs no sentence of its own in each question.
 FUNCTIONS = ("function", "checkpoint", "old", "new", "other")
@@ -109,6 +100,13 @@ def test_a_call_has_the_fields_of_its_question(question: type[Question]) -> None
     assert tuple(by_place) == question.arguments()
     for name, field in question.model_fields.items():
         assert f"    {name}: {field.description}" in call.__doc__
+
+
+def test_every_question_has_a_call_that_editors_know() -> None:
+    assert sorted(ask.__all__) == sorted(names.NAMES)
+    assert {*names.NAMES} <= {*embaudit.__all__}
+    for name in names.NAMES:
+        assert getattr(embaudit, name) is getattr(ask, name)
 
 
 def test_a_call_says_what_it_does_not_take() -> None:

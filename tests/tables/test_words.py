@@ -130,8 +130,7 @@ def test_words_are_written_again_only_where_they_have_changed(tmp_path: Path, mo
     assert comments(path)["token", "script"] == "mine"
     before = written()
     with monkeypatch.context() as patch:
-        for module in ("describe", "meanings"):
-            patch.setattr(f"embaudit.warehouse.{module}.written", lambda: before.replace("The paper.", "Theirs."))
+        patch.setattr("embaudit.warehouse.describe.written", lambda: before.replace("The paper.", "Theirs."))
         with open_writer(path, 0):
             pass
         assert comments(path)["published_figure", "source"] == comments(path)["published_beside_own", "published_in"]

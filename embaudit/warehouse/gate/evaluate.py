@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 
 from embaudit.declared.rule import LEVELS
-from embaudit.questions.answer import ASKS
+from embaudit.questions.names import ASKS
 from embaudit.warehouse.gate.facts import AuditFacts, Cell
 from embaudit.warehouse.gate.policy import SEVERITIES, Change, FigureRule, Limit, Policy, Requirements, Severity
 from embaudit.warehouse.gate.verdict import GateFinding

@@ -19,7 +19,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from embaudit.measures import MeasureName
-from embaudit.questions.answer import ASKS
+from embaudit.questions.names import ASKS
 from embaudit.system.installed import content_key
 from embaudit.system.small_files import read_toml
 from embaudit.warehouse.named import PREVIOUS
