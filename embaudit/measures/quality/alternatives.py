@@ -100,26 +100,23 @@ LENGTH_FILES = "max_seq_length in sentence_bert_config.json"
 
 def from_encodes(checkpoint: Checkpoint, measured: Sequence[Measured]) -> Iterator[Alternative]:
     """Lower-cased texts, other special tokens, other prompts and shorter limits, where the texts show a difference."""
-    yield from _tried(
-        "case", "lower-cased text", "text as written", CASE_FILES, measured, Reader(checkpoint, str.lower)
-    )
-    for name, declared, other in other_special_tokens(checkpoint):
-        yield from _tried(
-            "special_tokens", name, declared, SPECIAL_FILES, measured, Reader(other, pairs=PAIRS_FOR_SPECIAL_TOKENS)
-        )
-    for name, declared, other in other_prompts(checkpoint):
-        yield from _tried("prompts", name, declared, PROMPT_FILE, measured, Reader(other))
-    for limit in SHORTER_LIMITS:
-        if limit < checkpoint.max_length:
-            shorter = replace(checkpoint, limits={kind: min(limit, most) for kind, most in checkpoint.limits.items()})
-            declared = f"limit of {checkpoint.max_length}"
-            yield from _tried("length", f"a limit of {limit} tokens", declared, LENGTH_FILES, measured, Reader(shorter))
+    for other in other_readers(checkpoint):
+        yield from _tried(other, measured)
 
 
 @dataclass(frozen=True)
 class Reader:
-    """A checkpoint under an alternative, what is done to a text before, and how many pairs it is given."""
+    """A checkpoint under an alternative; the first four as in ``Alternative``.
 
+    Attributes:
+        before: what is done to a text first.
+        pairs: how many of them it is tried on.
+    """
+
+    group: str
+    name: str
+    declared: str
+    file: str
     checkpoint: Checkpoint
     before: Callable[[str], str] = str
     pairs: int = PAIRS
@@ -127,6 +124,25 @@ class Reader:
     def ids(self, texts: Texts, kind: str) -> list[list[int]]:
         reading = self.checkpoint.reading(kind)  # type: ignore[arg-type]
         return reading.tokenize([self.before(text) for text in texts])
+
+
+def other_readers(checkpoint: Checkpoint) -> Iterator[Reader]:
+    """Every alternative that costs an encode."""
+    yield Reader("case", "lower-cased text", "text as written", CASE_FILES, checkpoint, str.lower)
+    for name, declared, other in other_special_tokens(checkpoint):
+        yield Reader("special_tokens", name, declared, SPECIAL_FILES, other, pairs=PAIRS_FOR_SPECIAL_TOKENS)
+    for name, declared, other in other_prompts(checkpoint):
+        yield Reader("prompts", name, declared, PROMPT_FILE, other)
+    for limit in SHORTER_LIMITS:
+        if limit < checkpoint.max_length:
+            yield with_limit(checkpoint, limit)
+
+
+def with_limit(checkpoint: Checkpoint, limit: int) -> Reader:
+    """The same with no more tokens of a text, or with more where its limits are lower."""
+    limits = {kind: min(limit, most) for kind, most in checkpoint.limits.items()}
+    other = replace(checkpoint, limits=limits if limit < checkpoint.max_length else dict.fromkeys(limits, limit))
+    return Reader("length", f"a limit of {limit} tokens", f"limit of {checkpoint.max_length}", LENGTH_FILES, other)
 
 
 def other_special_tokens(checkpoint: Checkpoint) -> Iterator[tuple[str, str, Checkpoint]]:
@@ -160,9 +176,7 @@ def other_prompts(checkpoint: Checkpoint) -> Iterator[tuple[str, str, Checkpoint
             yield name, "prompts as declared", replace(checkpoint, prompts=other)
 
 
-def _tried(
-    group: str, name: str, declared: str, file: str, measured: Sequence[Measured], reader: Reader
-) -> Iterator[Alternative]:
+def _tried(reader: Reader, measured: Sequence[Measured]) -> Iterator[Alternative]:
     """Nothing if the alternative changes too few texts, or cannot be encoded."""
     gains: dict[str, ResampledScore] = {}
     pairs = [one for one in measured if isinstance(one, MeasuredPairs)]
@@ -180,7 +194,7 @@ def _tried(
             raise
         return
     if gains:
-        yield Alternative(group, name, declared, file, gains)
+        yield Alternative(reader.group, reader.name, reader.declared, reader.file, gains)
 
 
 def is_worth_trying(gain: ResampledScore) -> bool:
