@@ -12,13 +12,14 @@ from embaudit.questions.parity.question import ParityQuestion
 from embaudit.questions.passport.question import PassportQuestion, VerifyQuestion
 from embaudit.questions.question import Question
 from embaudit.questions.report import Report
+from embaudit.questions.reproduce.question import ReproduceQuestion
 from embaudit.questions.search.question import SearchQuestion
 from embaudit.questions.switch.question import SwitchQuestion
 from embaudit.questions.vectors.question import VectorsQuestion
 from embaudit.questions.why.question import WhyQuestion
 
 # What editors complete after ``embaudit.``: of the others, they know no type.
-__all__ = ["check", "fingerprint", "parity", "passport", "search", "switch", "vectors", "verify", "why"]
+__all__ = ["check", "fingerprint", "parity", "passport", "reproduce", "search", "switch", "vectors", "verify", "why"]
 
 Answer_co = TypeVar("Answer_co", covariant=True)
 Fields = ParamSpec("Fields")
@@ -68,6 +69,7 @@ check = asking(CheckQuestion)
 fingerprint = asking(FingerprintQuestion)
 parity = asking(ParityQuestion)
 passport = asking(PassportQuestion)
+reproduce = asking(ReproduceQuestion)
 search = asking(SearchQuestion)
 switch = asking(SwitchQuestion)
 vectors = asking(VectorsQuestion)

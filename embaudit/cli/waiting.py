@@ -98,6 +98,6 @@ def progress_lines() -> Callable[[str, int, int | None], None]:
             return
         last = time.monotonic()
         of = f" of {total:,}" if total else ""
-        click.echo(f"{what.capitalize()}: {done[what]:,}{of} …" if more else f"Looking for {what} …", err=True)
+        click.echo(f"{what[:1].upper()}{what[1:]}: {done[what]:,}{of} …" if more else f"Looking for {what} …", err=True)
 
     return told

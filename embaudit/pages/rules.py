@@ -70,7 +70,8 @@ def catalogue() -> dict[str, list[tuple[str, Rule]]]:
         if folder not in {modules[0].rpartition(".")[2] for modules in MODULES.values()}:
             package = import_module(f"embaudit.questions.{folder}")
             names = [module.name for module in iter_modules(package.__path__, f"{package.__name__}.")]
-            found[folder] = [(rule.name, rule) for rule in _declared(*names)]
+            if rules := [(rule.name, rule) for rule in _declared(*names)]:
+                found[folder] = rules
     found[AUDIT] = [(f"audit.{rule.name}", rule) for rule in _declared("embaudit.measures.findings")]
     for name, measure in MEASURES.items():
         module = measure.parts().findings.__module__

@@ -43,6 +43,14 @@ NAMES: dict[str, Named] = {
             "parity ./my-checkpoint --with python:app.search:embeddings",
         ),
     ),
+    "reproduce": Named(
+        "reproduce.question:ReproduceQuestion",
+        "Say whether it reaches its published scores here, and which prompt or pooling does.",
+        (
+            "reproduce ./my-checkpoint --mteb SciFact.json --data ./scifact",
+            "reproduce ./my-checkpoint --mteb STSBenchmark.json --pairs stsb-test.csv",
+        ),
+    ),
     "passport": Named(
         "passport.question:PassportQuestion",
         "Write the file by which its vectors can be told from any others.",

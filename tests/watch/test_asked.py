@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -94,9 +95,15 @@ def test_every_question_can_stand_on_a_list(tmp_path: Path) -> None:
         "old": "f",
         "new": "g",
         "passport": "p",
+        "mteb": ["m.json"],
     }
     for name, question in QUESTIONS.items():
-        keys = "".join(f'{key} = "{value}"\n' for key, value in given.items() if key in question.arguments())
+        fields = question.model_fields
+        keys = "".join(
+            f"{key} = {json.dumps(value)}\n"
+            for key, value in given.items()
+            if key in question.arguments() or (key in fields and fields[key].is_required())
+        )
         (tmp_path / "watch.toml").write_text(f"[[{name}]]\n{keys}")
         (entry,) = read_watch_list(tmp_path / "watch.toml").questions
         assert [type(one) for one in entry.questions] == [question]

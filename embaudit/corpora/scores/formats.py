@@ -199,6 +199,8 @@ OLD_MAIN_SCORES = (
     ("accuracy",),
     ("f1",),
 )
+# Since then it is beside the metric that it is.
+MAIN_SCORES = ("ndcg_at_10", "cosine_spearman", "v_measure", "accuracy", "max_ap", "map", "f1")
 OLD_HEAD = ("mteb_dataset_name", "dataset_revision", "mteb_version", "evaluation_time")
 
 
@@ -263,12 +265,9 @@ def _parts(result: dict[str, Any]) -> Iterator[tuple[str, str, str | None, Any]]
         for split, entries in result["scores"].items():
             for entry in entries if isinstance(entries, list) else []:
                 if isinstance(entry, dict):
-                    yield (
-                        str(split),
-                        str(entry.get("hf_subset") or DEFAULT_SUBSET),
-                        "main_score",
-                        entry.get("main_score"),
-                    )
+                    main = entry.get("main_score")
+                    metric = next((name for name in MAIN_SCORES if name in entry and entry[name] == main), "main_score")
+                    yield str(split), str(entry.get("hf_subset") or DEFAULT_SUBSET), metric, main
         return
     for split, scores in result.items():
         if split in OLD_HEAD or not isinstance(scores, dict):

@@ -1,0 +1,206 @@
+"""A checkpoint's score on the whole of some data, as it is declared, and under every other reading of it.
+
+Other poolings, the other similarity and fewer dimensions come from the pass that the declared score needs. A prompt, a
+limit, special tokens or lower case cost a pass over those texts whose tokens they change, which again has every
+pooling; they are tried in the order of these tokens, and no longer once one reaches what was published.
+
+    operations   2 · parameters · tokens read, and for nDCG one product of queries × documents
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from embaudit.checkpoint import Checkpoint
+from embaudit.checkpoint.prompts import prompt_tokens
+from embaudit.checkpoint.tokenizer import position_limit
+from embaudit.embedders.checkpoint import declared_similarity
+from embaudit.measures.quality.alternatives import (
+    PROMPT_FILE,
+    Alternative,
+    Reader,
+    from_one_pass,
+    other_readers,
+    with_limit,
+)
+from embaudit.measures.quality.material import Collection
+from embaudit.measures.quality.measured import Measured, MeasuredCollection, MeasuredPairs
+from embaudit.measures.quality.passes import POOLINGS, MultiPoolingEncoder, Pass
+from embaudit.measures.quality.scores import CollectionScorer, PairScorer
+from embaudit.questions.blackbox.quality import FAMILIES
+from embaudit.questions.reproduce.published import Data
+from embaudit.words.errors import is_of_machine
+
+# Scores are of all the data: there is nothing to resample, and two resamples are the fewest.
+RESAMPLES = 2
+# Texts that are encoded between two lines of progress.
+AT_ONCE = 512
+LONGER = (128, 256, 512, 1_024, 2_048, 8_192)
+Told = Callable[[str, int, int | None], None]
+
+
+@dataclass(frozen=True)
+class ScoredReading:
+    """One way to read a checkpoint.
+
+    Attributes:
+        name: "as declared", or as the subject of "… reaches it".
+        file: where it would be declared; empty of the declared one.
+        scores: by data set.
+        is_double: whether it differs from the declared one in two things.
+    """
+
+    name: str
+    file: str
+    scores: dict[str, float]
+    is_double: bool = False
+
+
+AS_DECLARED = "as declared"
+
+
+def declared_reading(checkpoint: Checkpoint, data: Sequence[Data], told: Told) -> tuple[ScoredReading, list[Measured]]:
+    """The declared reading, and the vectors behind it."""
+    measured = [_encoded(Reader("", "", "", "", checkpoint), one, told) for one in data]
+    return ScoredReading(AS_DECLARED, "", _scores(measured)), measured
+
+
+def other_readings(checkpoint: Checkpoint, measured: Sequence[Measured], told: Told) -> Iterator[list[ScoredReading]]:
+    """All other readings that change something: those that one pass gives together, the cheapest pass first."""
+    yield _scored(measured, from_one_pass(checkpoint, measured))
+    readers = [*other_readers(checkpoint), *_families(checkpoint), *_longer(checkpoint)]
+    costs = {place: _cost(reader, measured) for place, reader in enumerate(readers)}
+    for place in sorted((place for place, cost in costs.items() if cost), key=lambda place: costs[place]):
+        reader = readers[place]
+        try:
+            encoded = [_encoded(reader, _data_of(one), told, one) for one in measured]
+        except Exception as error:  # texts without tokens, vectors that are not finite
+            if is_of_machine(error):
+                raise
+            continue
+        both = [one for one in from_one_pass(reader.checkpoint, encoded) if one.group == "pooling"]
+        yield [
+            ScoredReading(reader.name, reader.file, _scores(encoded)),
+            *(
+                replace(one, name=f"{one.name} and {reader.name}", file=f"{one.file}, {reader.file}", is_double=True)
+                for one in _scored(encoded, both)
+            ),
+        ]
+
+
+def _scores(measured: Sequence[Measured]) -> dict[str, float]:
+    return {one.data_set: one.score(one.similarities()).value for one in measured}
+
+
+def _scored(measured: Sequence[Measured], others: Iterable[Alternative]) -> list[ScoredReading]:
+    scores = _scores(measured)
+    return [
+        ScoredReading(
+            other.name,
+            other.file,
+            {one.data_set: scores[one.data_set] + other.gains[one.name].value for one in measured},
+        )
+        for other in others
+    ]
+
+
+def _families(checkpoint: Checkpoint) -> Iterator[Reader]:
+    """The prompts of well-known families, which a publisher may have put before texts without declaring them."""
+    call, is_pooled = checkpoint.recipe.call, checkpoint.recipe.pools_prompt
+    for name, given in FAMILIES.items():
+        # Pairs are of texts that ask for each other.
+        texts = {"query": given.query, "document": given.document, "text": given.text or given.query}
+        prompts = {
+            kind: prompt_tokens(texts[kind], checkpoint.tokenizer, call, is_pooled=is_pooled)
+            for kind in checkpoint.prompts
+        }
+        if {kind: one.text for kind, one in prompts.items()} != {k: one.text for k, one in checkpoint.prompts.items()}:
+            yield Reader("prompts", name, "prompts as declared", PROMPT_FILE, replace(checkpoint, prompts=prompts))
+
+
+def _longer(checkpoint: Checkpoint) -> Iterator[Reader]:
+    most = position_limit(checkpoint.model) or max(LONGER)
+    for limit in sorted({most, *LONGER}):
+        if checkpoint.max_length < limit <= most:
+            yield with_limit(checkpoint, limit)
+
+
+def _cost(reader: Reader, measured: Sequence[Measured]) -> int:
+    """Tokens that are read anew; 0 if the reading changes no text."""
+    return sum(
+        len(ids)
+        for one in measured
+        for (role, texts), known in zip(_sides(_data_of(one)), _known_ids(one), strict=True)
+        for ids, before in zip(reader.ids(texts, role), known, strict=True)
+        if list(ids) != list(before)
+    )
+
+
+def _sides(data: Data) -> tuple[tuple[str, Sequence[str]], tuple[str, Sequence[str]]]:
+    """What is encoded, and as what."""
+    if isinstance(data, Collection):
+        return ("query", data.queries), ("document", data.documents)
+    return ("text", data.firsts), ("text", data.seconds)
+
+
+def _data_of(measured: Measured) -> Data:
+    return measured.collection if isinstance(measured, MeasuredCollection) else measured.pairs
+
+
+def _known_ids(measured: Measured) -> tuple[Sequence[Sequence[int]], Sequence[Sequence[int]]]:
+    if isinstance(measured, MeasuredCollection):
+        return measured.query_ids, measured.document_ids
+    return measured.firsts_ids, measured.seconds_ids
+
+
+def _known_vectors(measured: Measured) -> tuple[Pass, Pass]:
+    if isinstance(measured, MeasuredCollection):
+        return measured.queries, measured.documents
+    return measured.firsts, measured.seconds
+
+
+def _encoded(reader: Reader, data: Data, told: Told, known: Measured | None = None) -> Measured:
+    """Vectors of all texts of the data; those whose tokens are known already are not encoded again.
+
+    Raises:
+        MeasureError: if a vector is not finite.
+    """
+    ids = [reader.ids(texts, role) for role, texts in _sides(data)]
+    vectors = []
+    for side, (role, _) in enumerate(_sides(data)):
+        encoder = MultiPoolingEncoder(reader.checkpoint.reading(role))  # type: ignore[arg-type]
+        before = None if known is None else (_known_ids(known)[side], _known_vectors(known)[side])
+        what = f"texts of {data.name}" if known is None else f"texts of {data.name}, {reader.name}"
+        vectors.append(_passes(encoder, ids[side], before, partial(told, what)))
+    one, two = vectors
+    if isinstance(data, Collection):
+        similarity = declared_similarity(reader.checkpoint)
+        return MeasuredCollection(data, CollectionScorer(data, RESAMPLES), one, two, ids[0], ids[1], similarity)
+    # The main score of pairs is that of their cosines, whatever a checkpoint declares.
+    return MeasuredPairs(data, PairScorer(data, RESAMPLES), one, two, ids[0], ids[1], "cosine")
+
+
+def _passes(
+    encoder: MultiPoolingEncoder,
+    ids: Sequence[Sequence[int]],
+    known: tuple[Sequence[Sequence[int]], Pass] | None,
+    told: Callable[[int, int], None],
+) -> Pass:
+    """Each distinct sequence once, in parts of like length."""
+    distinct = list(dict.fromkeys(map(tuple, ids)))
+    of_known = {} if known is None else {tuple(one): row for row, one in enumerate(known[0])}
+    new = sorted((one for one in distinct if one not in of_known), key=len)
+    found: dict[tuple[int, ...], dict[str, np.ndarray]] = {}
+    for start in range(0, len(new), AT_ONCE):
+        part = new[start : start + AT_ONCE]
+        encoded = encoder.passes(part, POOLINGS)
+        for row, one in enumerate(part):
+            found[one] = {name: rows[row] for name, rows in encoded.vectors.items()}
+        told(len(part), len(new))
+    if known is not None:
+        found |= {one: {name: rows[row] for name, rows in known[1].vectors.items()} for one, row in of_known.items()}
+    return Pass({name: np.stack([found[tuple(one)][name] for one in ids]) for name in found[tuple(ids[0])]})
