@@ -89,7 +89,7 @@ def choose_prompts(settings: Mapping[str, Any], source: Path, asked: AskedPrompt
         CheckpointError: if the declared prompts are invalid.
         UsageError: if the user names a prompt that is not declared.
     """
-    declared = _declared(settings, source)
+    declared = declared_prompts(settings, source)
     default = settings.get("default_prompt_name")
     if default is not None and default not in {*declared, *ALWAYS_DECLARED}:
         raise CheckpointError(
@@ -148,7 +148,8 @@ def _shared(ids: Sequence[int], other: Sequence[int]) -> int:
     return length
 
 
-def _declared(settings: Mapping[str, Any], source: Path) -> dict[str, str]:
+def declared_prompts(settings: Mapping[str, Any], source: Path) -> dict[str, str]:
+    """Every prompt of ``config_sentence_transformers.json`` by its name, those that nothing applies included."""
     found = settings.get("prompts") or {}
     if not isinstance(found, dict) or not all(text is None or isinstance(text, str) for text in found.values()):
         raise CheckpointError(

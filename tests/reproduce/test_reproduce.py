@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -76,9 +77,9 @@ BGE = "Represent this sentence for searching relevant passages: "
 # By what reaches it: what is asked for beside the data, and how the score that was published was made.
 OF_PAIRS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "cls pooling": ({}, {"pooling": "cls"}),
-    "the pair of prompts of E5": ({}, {"prompts": AskedPrompts("query: ")}),
+    "the pair of prompts of Nomic": ({}, {"prompts": AskedPrompts("search_query: ")}),
     "a limit of 128 tokens": ({"max_length": 12}, {"max_length": 128}),
-    "text without prompts": ({"prompt": "passage: "}, {}),
+    "text without prompts": ({"prompt": "zebra zebra zebra: "}, {}),
     "mean pooling and text without prompts": ({"pooling": "cls", "prompt": "passage: "}, {}),
 }
 
@@ -136,6 +137,20 @@ def test_the_reading_that_was_published_is_named(folder: Path, minilm: Checkpoin
     finding = next(one for one in report.findings if one.name == "reading")
     assert f"{nearest.scores[str(folder / 'MyPairs.csv')]:.4f} where {score:.4f} was published" in finding.sentence
     assert nearest.file in finding.advice
+
+
+@pytest.mark.slow
+def test_a_task_s_prompt_that_the_checkpoint_declares_and_does_not_apply(
+    folder: Path, minilm: Checkpoint, tmp_path: Path
+) -> None:
+    copy = shutil.copytree(minilm.resolved.folder, tmp_path / "copy")
+    settings = copy / "config_sentence_transformers.json"
+    prompt = "task: sentence similarity | query: "
+    settings.write_text(json.dumps({**json.loads(settings.read_text()), "prompts": {"STS": prompt}}))
+    score = spearman(*(vectors(minilm, [*side], before=prompt) for side in (PAIRS.firsts, PAIRS.seconds)))
+    file = result(folder, "MyPairs", {"main_score": score})
+    report = embaudit.reproduce(copy, mteb=(file,), pairs=(folder / "MyPairs.csv",))
+    assert (report.verdict, report.reaching[0].name) == ("another reading", "the declared prompt 'STS'")
 
 
 @pytest.mark.parametrize("before", mostly_slow(["", BGE], 1))

@@ -16,7 +16,8 @@ from functools import partial
 import numpy as np
 
 from embaudit.checkpoint import Checkpoint
-from embaudit.checkpoint.prompts import prompt_tokens
+from embaudit.checkpoint.prompts import declared_prompts, prompt_tokens
+from embaudit.checkpoint.settings import SETTINGS, read_settings
 from embaudit.checkpoint.tokenizer import position_limit
 from embaudit.embedders.checkpoint import declared_similarity
 from embaudit.measures.quality.alternatives import (
@@ -31,7 +32,7 @@ from embaudit.measures.quality.material import Collection
 from embaudit.measures.quality.measured import Measured, MeasuredCollection, MeasuredPairs
 from embaudit.measures.quality.passes import POOLINGS, MultiPoolingEncoder, Pass
 from embaudit.measures.quality.scores import CollectionScorer, PairScorer
-from embaudit.questions.blackbox.quality import FAMILIES
+from embaudit.questions.blackbox.quality import FAMILIES, CallerPrompts
 from embaudit.questions.reproduce.published import Data
 from embaudit.words.errors import is_of_machine
 
@@ -72,7 +73,7 @@ def declared_reading(checkpoint: Checkpoint, data: Sequence[Data], told: Told) -
 def other_readings(checkpoint: Checkpoint, measured: Sequence[Measured], told: Told) -> Iterator[list[ScoredReading]]:
     """All other readings that change something: those that one pass gives together, the cheapest pass first."""
     yield _scored(measured, from_one_pass(checkpoint, measured))
-    readers = [*other_readers(checkpoint), *_families(checkpoint), *_longer(checkpoint)]
+    readers = [*other_readers(checkpoint), *_prompts(checkpoint), *_longer(checkpoint)]
     costs = {place: _cost(reader, measured) for place, reader in enumerate(readers)}
     for place in sorted((place for place, cost in costs.items() if cost), key=lambda place: costs[place]):
         reader = readers[place]
@@ -108,17 +109,22 @@ def _scored(measured: Sequence[Measured], others: Iterable[Alternative]) -> list
     ]
 
 
-def _families(checkpoint: Checkpoint) -> Iterator[Reader]:
-    """The prompts of well-known families, which a publisher may have put before texts without declaring them."""
-    call, is_pooled = checkpoint.recipe.call, checkpoint.recipe.pools_prompt
-    for name, given in FAMILIES.items():
+def _prompts(checkpoint: Checkpoint) -> Iterator[Reader]:
+    """Prompts that the checkpoint declares for some task and does not apply, and those of well-known families."""
+    call, is_pooled, folder = checkpoint.recipe.call, checkpoint.recipe.pools_prompt, checkpoint.resolved.folder
+    document = checkpoint.prompts["document"].text
+    tried = {
+        f"the declared prompt {name!r}": CallerPrompts(text, document)
+        for name, text in declared_prompts(read_settings(folder), folder / SETTINGS).items()
+    }
+    applied = {kind: one.text for kind, one in checkpoint.prompts.items()}
+    for name, given in (tried | FAMILIES).items():
         # Pairs are of texts that ask for each other.
-        texts = {"query": given.query, "document": given.document, "text": given.text or given.query}
-        prompts = {
-            kind: prompt_tokens(texts[kind], checkpoint.tokenizer, call, is_pooled=is_pooled)
-            for kind in checkpoint.prompts
-        }
-        if {kind: one.text for kind, one in prompts.items()} != {k: one.text for k, one in checkpoint.prompts.items()}:
+        texts = {"query": given.query, "document": given.document, "text": given.query}
+        if texts != applied:
+            prompts = {
+                kind: prompt_tokens(texts[kind], checkpoint.tokenizer, call, is_pooled=is_pooled) for kind in applied
+            }
             yield Reader("prompts", name, "prompts as declared", PROMPT_FILE, replace(checkpoint, prompts=prompts))
 
 
