@@ -1105,6 +1105,21 @@ CREATE TABLE language (
     "told_apart" DOUBLE NOT NULL,
     "told_apart_low" DOUBLE,
     "told_apart_high" DOUBLE,
+    "own_above" DOUBLE NOT NULL,
+    "own_above_low" DOUBLE,
+    "own_above_high" DOUBLE,
+    "other_above" DOUBLE NOT NULL,
+    "words_own_above" DOUBLE NOT NULL,
+    "centred_own_above" DOUBLE NOT NULL,
+    "own_bias" DOUBLE NOT NULL,
+    "own_bias_low" DOUBLE,
+    "own_bias_high" DOUBLE,
+    "english_above" DOUBLE,
+    "english_above_low" DOUBLE,
+    "english_above_high" DOUBLE,
+    "english_bias" DOUBLE,
+    "english_bias_low" DOUBLE,
+    "english_bias_high" DOUBLE,
     PRIMARY KEY (audit_id, language)
 );
 

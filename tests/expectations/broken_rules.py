@@ -148,6 +148,14 @@ BY_HAND: dict[str, list[Broken]] = {
     ],
     "language": [
         broken(0, "in_set translations_have_chances", chance=None),
+        broken(0, "in_set own_bias_is_a_difference", other_above=0.8),
+        broken(
+            0,
+            "in_set english_is_not_beside_itself",
+            english_above=None,
+            english_above_low=None,
+            english_above_high=None,
+        ),
         broken(0, "in_set same_ids_are_not_told_apart", empty=1),
     ],
     "occurrence_corpus": [
