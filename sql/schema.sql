@@ -13,7 +13,7 @@
 --   layers: layer_bounds.sql, layer_heads.sql, layers.sql, pooled.sql
 --   geometry: geometry.sql
 --   surface: surface.sql
---   meaning: meaning.sql
+--   meaning: meaning.sql, meaning_searches.sql
 --   position: position.sql
 --   attractors: attractors.sql, hubs.sql
 --   compression: compression.sql
@@ -885,6 +885,23 @@ CREATE TABLE meaning (
     "rewording_similarity" DOUBLE NOT NULL,
     "contrast_similarity" DOUBLE NOT NULL,
     PRIMARY KEY (audit_id, contrast, rewording)
+);
+
+-- Searches with a right text, and one that is wrong by one thing.
+CREATE TABLE meaning_search (
+    "audit_id" VARCHAR NOT NULL,
+    "kind" VARCHAR NOT NULL,
+    "searches" INTEGER NOT NULL,
+    "found" DOUBLE NOT NULL,
+    "found_low" DOUBLE,
+    "found_high" DOUBLE,
+    "words_found" DOUBLE NOT NULL,
+    "margin" DOUBLE NOT NULL,
+    "margin_low" DOUBLE,
+    "margin_high" DOUBLE,
+    "right_similarity" DOUBLE NOT NULL,
+    "wrong_similarity" DOUBLE NOT NULL,
+    PRIMARY KEY (audit_id, kind)
 );
 
 -- What evidence at one depth of a document gains for its query, over other evidence in the same place.
