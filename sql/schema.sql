@@ -3,7 +3,7 @@
 -- folders of the measures, embaudit/measures/NAME/queries/:
 --
 --   integrity: weight_changes.sql, weights.sql
---   quality: quality.sql, quality_layers.sql, quality_readings.sql
+--   quality: quality.sql, quality_layers.sql, quality_readings.sql, quality_wordings.sql
 --   sticky: reference_tokens.sql, sticky_across_checkpoints.sql, sticky_attention.sql, sticky_by_script.sql,
 --     sticky_changes.sql, sticky_dose.sql, sticky_embeddings.sql, sticky_enrichment.sql, sticky_overlap.sql,
 --     sticky_search.sql, sticky_severity.sql, sticky_shape.sql, sticky_shift.sql, sticky_size.sql,
@@ -193,6 +193,24 @@ CREATE TABLE quality_reading (
     "gain_low" DOUBLE,
     "gain_high" DOUBLE,
     PRIMARY KEY (audit_id, reading, data_set, kind)
+);
+
+-- What a checkpoint finds with another wording of the instruction before queries.
+CREATE TABLE quality_wording (
+    "audit_id" VARCHAR NOT NULL,
+    "data_set" VARCHAR NOT NULL,
+    "wording" VARCHAR NOT NULL,
+    "prompt" VARCHAR NOT NULL,
+    "is_declared" BOOLEAN NOT NULL,
+    "queries" INTEGER NOT NULL,
+    "score" DOUBLE NOT NULL,
+    "score_low" DOUBLE,
+    "score_high" DOUBLE,
+    "change" DOUBLE NOT NULL,
+    "change_low" DOUBLE,
+    "change_high" DOUBLE,
+    "words_score" DOUBLE,
+    PRIMARY KEY (audit_id, data_set, wording)
 );
 
 -- A sentence that tokens are inserted into (draw), or that the results are compared with (anchor).
