@@ -20,7 +20,7 @@ TEXTS, TOKENS = 2_000, 24
 # A core's time for the resamples behind its intervals, and for reading what it scores in other ways.
 SECONDS = 6.0
 # Queries with nine other wordings of the instruction, the sample's 90 or up to 120 of a collection.
-WORDED_QUERIES, WORDED_TOKENS = 1_080, 26
+WORDED_QUERIES, WORDED_TOKENS = 1_080, 21
 # Golden queries are asked among so many documents.
 GOLDEN = "golden"
 GOLDEN_DOCUMENTS = 2_000
