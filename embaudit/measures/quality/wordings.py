@@ -21,7 +21,7 @@ from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.prompts import PromptTokens, prompt_tokens
 from embaudit.declared.document import Column, Table
 from embaudit.declared.rule import Finding, Level, Rule, number
-from embaudit.measures.quality.counterfactual import holm
+from embaudit.measures.quality.counterfactual import WIN, holm
 from embaudit.measures.quality.measured import MeasuredCollection, as_json, word_cosines
 from embaudit.measures.quality.passes import MultiPoolingEncoder, of_all
 from embaudit.measures.quality.scores import ResampledScore
@@ -112,12 +112,12 @@ def place_of_declared(worded: Sequence[Worded]) -> int:
     return 1 + sum(one.score.value > declared.score.value for one in worded)
 
 
-WON = 0.03
+# Five points: more than a choice among good checkpoints makes.
 LOST = 0.05
 WORDING = Rule(
     "wording",
     "nDCG@10 with other wordings of the instruction before queries",
-    look=WON,
+    look=WIN,
     look_if=f"another wording is better by at least {{look}}, or, of a checkpoint that declares a prompt, worse by at "
     f"least {number(LOST)}, by Holm's test over all of them",
     reason="no wording is clearly better than that of the training for any of four checkpoints. The worst costs "
@@ -133,7 +133,7 @@ def wording_findings(measured: MeasuredCollection, worded: Sequence[Worded]) -> 
     clear = [
         one for one, (is_clear, _) in zip(others, holm([one.change.p_value for one in others]), strict=True) if is_clear
     ]
-    better = [one for one in clear if one.change.value >= WON]
+    better = [one for one in clear if one.change.value >= WIN]
     worse = [one for one in clear if declared.prompt and one.prompt and one.change.value <= -LOST]
     least, most = min(worded, key=_value), max(worded, key=_value)
     is_known = declared.score.deviation is not None
