@@ -3,7 +3,7 @@
 -- folders of the measures, embaudit/measures/NAME/queries/:
 --
 --   integrity: weight_changes.sql, weights.sql
---   quality: quality.sql, quality_layers.sql, quality_readings.sql
+--   quality: quality.sql, quality_layers.sql, quality_readings.sql, quality_wordings.sql
 --   sticky: reference_tokens.sql, sticky_across_checkpoints.sql, sticky_attention.sql, sticky_by_script.sql,
 --     sticky_changes.sql, sticky_dose.sql, sticky_embeddings.sql, sticky_enrichment.sql, sticky_overlap.sql,
 --     sticky_search.sql, sticky_severity.sql, sticky_shape.sql, sticky_shift.sql, sticky_size.sql,
@@ -13,7 +13,7 @@
 --   layers: layer_bounds.sql, layer_heads.sql, layers.sql, pooled.sql
 --   geometry: geometry.sql
 --   surface: surface.sql
---   meaning: meaning.sql
+--   meaning: meaning.sql, meaning_searches.sql
 --   position: position.sql
 --   attractors: attractors.sql, hubs.sql
 --   compression: compression.sql
@@ -193,6 +193,24 @@ CREATE TABLE quality_reading (
     "gain_low" DOUBLE,
     "gain_high" DOUBLE,
     PRIMARY KEY (audit_id, reading, data_set, kind)
+);
+
+-- What a checkpoint finds with another wording of the instruction before queries.
+CREATE TABLE quality_wording (
+    "audit_id" VARCHAR NOT NULL,
+    "data_set" VARCHAR NOT NULL,
+    "wording" VARCHAR NOT NULL,
+    "prompt" VARCHAR NOT NULL,
+    "is_declared" BOOLEAN NOT NULL,
+    "queries" INTEGER NOT NULL,
+    "score" DOUBLE NOT NULL,
+    "score_low" DOUBLE,
+    "score_high" DOUBLE,
+    "change" DOUBLE NOT NULL,
+    "change_low" DOUBLE,
+    "change_high" DOUBLE,
+    "words_score" DOUBLE,
+    PRIMARY KEY (audit_id, data_set, wording)
 );
 
 -- A sentence that tokens are inserted into (draw), or that the results are compared with (anchor).
@@ -887,6 +905,23 @@ CREATE TABLE meaning (
     PRIMARY KEY (audit_id, contrast, rewording)
 );
 
+-- Searches with a right text, and one that is wrong by one thing.
+CREATE TABLE meaning_search (
+    "audit_id" VARCHAR NOT NULL,
+    "kind" VARCHAR NOT NULL,
+    "searches" INTEGER NOT NULL,
+    "found" DOUBLE NOT NULL,
+    "found_low" DOUBLE,
+    "found_high" DOUBLE,
+    "words_found" DOUBLE NOT NULL,
+    "margin" DOUBLE NOT NULL,
+    "margin_low" DOUBLE,
+    "margin_high" DOUBLE,
+    "right_similarity" DOUBLE NOT NULL,
+    "wrong_similarity" DOUBLE NOT NULL,
+    PRIMARY KEY (audit_id, kind)
+);
+
 -- What evidence at one depth of a document gains for its query, over other evidence in the same place.
 CREATE TABLE position (
     "audit_id" VARCHAR NOT NULL,
@@ -1105,6 +1140,21 @@ CREATE TABLE language (
     "told_apart" DOUBLE NOT NULL,
     "told_apart_low" DOUBLE,
     "told_apart_high" DOUBLE,
+    "own_above" DOUBLE NOT NULL,
+    "own_above_low" DOUBLE,
+    "own_above_high" DOUBLE,
+    "other_above" DOUBLE NOT NULL,
+    "words_own_above" DOUBLE NOT NULL,
+    "centred_own_above" DOUBLE NOT NULL,
+    "own_bias" DOUBLE NOT NULL,
+    "own_bias_low" DOUBLE,
+    "own_bias_high" DOUBLE,
+    "english_above" DOUBLE,
+    "english_above_low" DOUBLE,
+    "english_above_high" DOUBLE,
+    "english_bias" DOUBLE,
+    "english_bias_low" DOUBLE,
+    "english_bias_high" DOUBLE,
     PRIMARY KEY (audit_id, language)
 );
 

@@ -48,11 +48,16 @@ def attractor_rows() -> dict[str, Table]:
 
 
 def meaning_rows() -> dict[str, Table]:
-    """Two contrasts, each beside both kinds of rewording."""
+    """Two contrasts, each beside both kinds of rewording; and searches of four kinds."""
     return {
         "meaning": [
             row_of("meaning", contrast=contrast, rewording=rewording, nearer=nearer, words_nearer=0.0)
             for contrast, shares in {"negation": (0.9, 0.05), "roles": (0.0, 0.0)}.items()
             for rewording, nearer in zip(("close", "free"), shares, strict=True)
-        ]
+        ],
+        "meaning_search": rows_of(
+            *("meaning_search", "kind found words_found"),
+            *(("magnitude", 0.75, 0.4), ("unit", 0.0625, 0.0), ("version", 1.0, 1.0), ("exclusion", 0.125, 0.0)),
+            searches=16,
+        ),
     }

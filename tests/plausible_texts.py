@@ -59,6 +59,13 @@ def first_minute_rows() -> dict[str, Table]:
             *(("lower case", "case", -0.01, kind) for kind in kinds),
             data_set="sample",
         ),
+        "quality_wording": rows_of(
+            "quality_wording",
+            "wording prompt is_declared score change",
+            *(("E5", "query: ", False, 0.75, -0.05), ("none", "", True, 0.8, 0.0)),
+            data_set="sample",
+            queries=90,
+        ),
     }
 
 

@@ -41,17 +41,22 @@ def compression_rows() -> dict[str, Table]:
 
 def language_rows() -> dict[str, Table]:
     """A checkpoint for English, whose vocabulary has no Chinese."""
-    names = "language name script found words_found margin unknown tokens premium alike same_ids told_apart"
+    names = (
+        "language name script found words_found margin unknown tokens premium alike same_ids told_apart own_above "
+        "own_bias english_above english_bias"
+    )
     others = (
-        ("de", "German", "Latin", 0.4, 0.45, 0.01, 0.0, 640, 1.6, 0.3, 0, 1.0),
-        ("ru", "Russian", "Cyrillic", 0.075, 0.1, -0.1, 0.0, 1_200, 3.0, 0.6, 0, 1.0),
-        ("zh", "Chinese", "Han", 0.05, 0.075, -0.2, 0.7, 480, 1.2, 0.9, 12, 0.7),
+        ("de", "German", "Latin", 0.4, 0.45, 0.01, 0.0, 640, 1.6, 0.3, 0, 1.0, 0.95, 0.05, 0.3, -0.5),
+        ("ru", "Russian", "Cyrillic", 0.075, 0.1, -0.1, 0.0, 1_200, 3.0, 0.6, 0, 1.0, 0.975, 0.075, 0.2, -0.75),
+        ("zh", "Chinese", "Han", 0.05, 0.075, -0.2, 0.7, 480, 1.2, 0.9, 12, 0.7, 1.0, 0.1, 0.25, -0.7),
     )
     same = {"declared": False, "sentences": 40, "truncated": 0, "empty": 0, "english_alike": 0.1, "chance": 0.025}
+    same |= {"words_own_above": 0.9, "centred_own_above": 0.9}
     english = row_of(
         "language",
         **{**same, "language": "en", "name": "English", "script": "Latin", "declared": True, "chance": None},
         **{"found": None, "words_found": None, "margin": None, "unknown": 0.0, "tokens": 400, "premium": 1.0},
-        **{"alike": 0.1, "same_ids": 0, "told_apart": 1.0},
+        **{"alike": 0.1, "same_ids": 0, "told_apart": 1.0, "own_above": 0.875, "other_above": 0.75, "own_bias": 0.125},
+        **{"english_above": None, "english_bias": None},
     )
-    return {"language": [*rows_of("language", names, *others, **same), english]}
+    return {"language": [*rows_of("language", names, *others, **same, other_above=0.9), english]}

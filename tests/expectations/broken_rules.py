@@ -146,8 +146,19 @@ BY_HAND: dict[str, list[Broken]] = {
         broken(0, "in_set cuts_have_a_control", random_recall=None),
         broken(7, "in_set float32_loses_nothing", recall=0.9),
     ],
+    "quality_wording": [
+        broken(1, "in_set the_declared_wording_changes_nothing", change=0.1, change_low=0.05, change_high=0.15),
+    ],
     "language": [
         broken(0, "in_set translations_have_chances", chance=None),
+        broken(0, "in_set own_bias_is_a_difference", other_above=0.8),
+        broken(
+            0,
+            "in_set english_is_not_beside_itself",
+            english_above=None,
+            english_above_low=None,
+            english_above_high=None,
+        ),
         broken(0, "in_set same_ids_are_not_told_apart", empty=1),
     ],
     "occurrence_corpus": [

@@ -208,8 +208,19 @@ def row(language: str, share: float | None = 1.0, **other: Any) -> dict[str, Any
             "told_apart": 1.0,
             "told_apart_low": 0.9,
             "told_apart_high": 1.0,
-            **other,
         },
+        **in_one_pool(**other),
+        **other,
+    }
+
+
+def in_one_pool(own_above: float = 0.02, own_bias: float = 0.0, english_bias: float = 0.0, **_: Any) -> dict[str, Any]:
+    """Of a language that does not come first, unless these say so."""
+    return {
+        **Estimate.around(own_above, 0.05).columns("own_above"),
+        **Estimate.around(own_bias, 0.05).columns("own_bias"),
+        **Estimate.around(english_bias, 0.05).columns("english_bias"),
+        **{"other_above": 0.02, "centred_own_above": 0.01, "english_above": 0.02},
     }
 
 
@@ -299,6 +310,8 @@ def test_a_vocabulary_without_a_script_writes_nothing_in_it(run: Run, one_thread
     # It has no ß.
     assert 0 < german["unknown"] < 0.01
     assert (german["same_ids"], german["script"]) == (0, "Latin")
+    assert (english["english_above"], english["english_bias"]) == (None, None)
+    assert german["english_above"] is not None
     # Digits are known, and so are commas and full stops, but not those of Chinese.
     assert chinese["unknown"] > 0.95
     assert russian["unknown"] > 0.75
@@ -309,6 +322,8 @@ def test_a_vocabulary_without_a_script_writes_nothing_in_it(run: Run, one_thread
         assert one["english_alike"] == english["alike"]
         assert one["tokens"] == pytest.approx(one["premium"] * english["tokens"])
         assert all(value == value for value in one.values())
+        assert one["own_bias"] == pytest.approx(one["own_above"] - one["other_above"])
+        assert 0 <= one["own_above_low"] <= one["own_above"] <= one["own_above_high"] <= 1
     pandas = pytest.importorskip("pandas")
     derived = LanguageRow.table.derive(pandas.DataFrame(list(rows.values())))
     for rule in LanguageRow.table.rules:

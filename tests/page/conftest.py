@@ -24,7 +24,7 @@ def full_facts(empty_once: Path, tmp_path_factory: pytest.TempPathFactory) -> di
     facts = read_audit(warehouse, "a1")
     measured = (
         *("tokens", "socm", "layers", "geometry", "length", "temperatures", "occurrences", "placement", "impact"),
-        *("mitigation", "verdict", "weights", "quality", "quality_layers", "quality_readings"),
+        *("mitigation", "verdict", "weights", "quality", "quality_layers", "quality_readings", "quality_wordings"),
     )
     assert all(facts[name] for name in (*measured, "gate", "compared"))
     return facts

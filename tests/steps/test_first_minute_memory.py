@@ -36,7 +36,7 @@ def test_what_does_not_fit_is_not_measured_and_leaves_nothing(
     spec = CheckpointSpec(reference=folder, checkpoint_id="c1", device="cpu", dtype="float32")
     for name, step, arguments in (
         ("integrity", checkpoint_integrity, (spec,)),
-        ("quality", checkpoint_quality, (spec, [], False)),
+        ("quality", checkpoint_quality, (spec, [], False, False)),
     ):
         with pytest.raises(NotMeasurable, match=f"too small for {name} in float32"):
             step.compute(str(tmp_path / "staging"), *arguments)  # type: ignore[attr-defined]

@@ -61,7 +61,16 @@ def test_every_summary_is_a_view_or_a_table_with_its_own_name() -> None:
     assert set(SUMMARIES) == {
         *("sticky_summary", "sticky_token", "sticky_reference_summary", "socm_summary", "layer_stat", "length_rise"),
         *("sticky_severity", "geometry", "pooled_stat", "socm_cut", "socm_length", "socm_contrast", "socm_pooling"),
-        *("length_ranking", "quality", "surface", "meaning", "position", "attractor", "attractor_summary"),
+        *(
+            "length_ranking",
+            "quality",
+            "surface",
+            "meaning",
+            "meaning_search",
+            "position",
+            "attractor",
+            "attractor_summary",
+        ),
         *("chunk", "chunk_length", "compression", "language"),
         *("occurrence_corpus", "sticky_shape", "impact", "mitigation", "mitigation_loss", "placement"),
     }

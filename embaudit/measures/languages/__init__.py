@@ -1,6 +1,8 @@
 """Languages: does a sentence find its translation, and are sentences of other scripts told apart at all?
 
-The entry point is ``compare_languages``; sources and equations are in ``sentences``.
+And in one pool of several languages, does the query's own language come before what is right?
+
+The entry point is ``compare_languages``; sources and equations are in ``steps`` and ``bias``.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ class LanguagesSettings(MeasureSettings):
         yield Work((1 + len(self.languages)) * SENTENCES, min(TOKENS, readable.max_length))
 
 
+DIFFERENCE = (-1.0, 1.0)
 OVER_SENTENCES = Interval("bootstrap over sentences, null below ten")
 OF_SHARE = Interval("Wilson's interval of a share, null below ten")
 
@@ -81,6 +84,52 @@ class LanguageRow(Row, table="language", key=("language",), item="{language}"):
         interval=OF_SHARE,
     )
 
+    own_above: float = column(
+        "In one pool of all languages: share of a sentence's translations into the others above which another sentence "
+        "of its own language stands; 1 − 1/n by chance.",
+        within=SHARE,
+        figure=Worse("higher", absolute=0.05),
+        interval=OF_SHARE,
+    )
+    other_above: float = column(
+        "Share above which another sentence of the translation's language stands.", within=SHARE
+    )
+    words_own_above: float = column("own_above by TF-IDF of three characters each.", within=SHARE)
+    centred_own_above: float = column(
+        "own_above after the mean of its language, over the half of its sentences to which it does not belong, was "
+        "subtracted from each vector.",
+        within=SHARE,
+    )
+    own_bias: float = column(
+        "own_above − other_above: what the language of irrelevant sentences does.",
+        within=DIFFERENCE,
+        figure=Worse("higher", absolute=0.05),
+        interval=OVER_SENTENCES,
+    )
+    english_above: float | None = column(
+        "Share of the translations into neither its own language nor English above which another English sentence "
+        "stands; null for English, and without a third language.",
+        within=SHARE,
+        figure=Worse("higher", absolute=0.05),
+        interval=OF_SHARE,
+    )
+    english_bias: float | None = column(
+        "english_above − the share of the same above which another sentence of the translation's language stands.",
+        within=DIFFERENCE,
+        figure=Worse("higher", absolute=0.05),
+        interval=OVER_SENTENCES,
+    )
+
+    @rule
+    def english_is_not_beside_itself(language: Series, english_above: Series, english_bias: Series) -> Series:
+        """English is the query's own language there, or another one."""
+        return (english_above.isna() == english_bias.isna()) & (english_above.isna() | (language != "en"))
+
+    @rule
+    def own_bias_is_a_difference(own_bias: Series, own_above: Series, other_above: Series) -> Series:
+        """Of the shares beside it."""
+        return (own_bias - own_above + other_above).abs() < 1e-9
+
     @rule
     def translations_have_chances(found: Series, chance: Series, margin: Series, words_found: Series) -> Series:
         """Everything about translations is null for English and nothing else."""
@@ -95,12 +144,12 @@ class LanguageRow(Row, table="language", key=("language",), item="{language}"):
 
 ROWS: tuple[type[Row], ...] = (LanguageRow,)
 
-MEASURE_VERSION = 1
+MEASURE_VERSION = 2
 
 MEASURE = Measure(
     name="languages",
     package=__name__,
-    question="Does a sentence find its translation, and are other scripts told apart?",
+    question="Does a sentence find its translation, also among its own language, and are scripts told apart?",
     parts=parts_of(__name__),
     settings=LanguagesSettings,
     version=MEASURE_VERSION,

@@ -37,6 +37,7 @@ from embaudit.checkpoint.card import front_matter
 from embaudit.checkpoint.vocabulary.script import script_of
 from embaudit.corpora.downstream.task import unit_rows
 from embaudit.measures.languages import MEASURE_VERSION, LanguageRow, LanguagesSettings
+from embaudit.measures.languages.bias import EQUAL, Bias, all_cosines, biases, by_characters, centred
 from embaudit.measures.run import Run
 from embaudit.statistics.intervals import MIN_UNITS, mean_interval, score_share
 from embaudit.steps.progress import tracked
@@ -78,8 +79,6 @@ def character_grams(text: str) -> str:
     return " ".join(word[start : start + WIDTH] for word in words for start in range(max(1, len(word) - WIDTH + 1)))
 
 
-# Cosines of equal texts in batches of different width differ by float32 rounding.
-EQUAL = 1e-6
 # Two sentences this alike are one for any threshold and any rounding of a served score.
 SAME = 0.99
 
@@ -178,6 +177,7 @@ def compare_languages(out: Outputs, spec: CheckpointSpec, settings: LanguagesSet
     read = {language: encoder.tokenize(of_language) for language, of_language in texts.items()}
     of_each = dict(zip(texts, np.split(_vectors(encoder, list(chain(*read.values()))), len(texts)), strict=True))
     by_grams = grams_found(texts)
+    in_one_pool = one_pool(of_each, texts)
     declared = declared_languages(checkpoint.resolved.folder)
     own_ids = {language: checkpoint.own_ids(of_language) for language, of_language in texts.items()}
     shared = {"english_alike": mean_cosine(of_each[ENGLISH])}
@@ -193,6 +193,7 @@ def compare_languages(out: Outputs, spec: CheckpointSpec, settings: LanguagesSet
             "premium": sum(map(len, own_ids[language])) / max(1, sum(map(len, own_ids[ENGLISH]))),
             "same_ids": same_pairs(read[language]),
             **_apart(of_each[language]),
+            **in_one_pool[language],
             **shared,
         }
         for language in texts
@@ -227,12 +228,41 @@ def _translation(vectors: np.ndarray, english: np.ndarray, by_grams: float | Non
         return {**Estimate().columns("found"), "chance": None, "words_found": None, **Estimate().columns("margin")}
     cosines = vectors @ english.T
     hits, apart = found(cosines), margins(cosines)
-    ends = mean_interval(apart, np.arange(len(apart)), RESAMPLES, SEED)
     return {
         **share_estimate(hits).columns("found"),
         **{"chance": 1 / len(hits), "words_found": by_grams},
-        **Estimate.holding(float(apart.mean()), ends).columns("margin"),
+        **_mean_of(apart).columns("margin"),
     }
+
+
+def one_pool(units: Mapping[str, np.ndarray], texts: Mapping[str, Sequence[str]]) -> dict[str, dict[str, Any]]:
+    """What the queries of each language find in one pool of all, from (n, d) unit vectors of each language's texts."""
+    grams = {language: [character_grams(text) for text in of_language] for language, of_language in texts.items()}
+    by_words = biases(by_characters(grams), ENGLISH)
+    moved = biases(all_cosines({language: centred(rows) for language, rows in units.items()}), ENGLISH)
+    return {
+        language: {
+            **share_estimate(bias.own).columns("own_above"),
+            "other_above": float(bias.other.mean()),
+            "words_own_above": float(by_words[language].own.mean()),
+            "centred_own_above": float(moved[language].own.mean()),
+            **_mean_of(bias.own - bias.other).columns("own_bias"),
+            **_of_english(bias),
+        }
+        for language, bias in biases(all_cosines(units), ENGLISH).items()
+    }
+
+
+def _of_english(bias: Bias) -> dict[str, float | None]:
+    if bias.english is None or bias.english_other is None:
+        return {**Estimate().columns("english_above"), **Estimate().columns("english_bias")}
+    beyond = _mean_of(bias.english - bias.english_other)
+    return {**share_estimate(bias.english).columns("english_above"), **beyond.columns("english_bias")}
+
+
+def _mean_of(values: np.ndarray) -> Estimate:
+    """Of (n,) values by sentence."""
+    return Estimate.holding(float(values.mean()), mean_interval(values, np.arange(len(values)), RESAMPLES, SEED))
 
 
 def _apart(vectors: np.ndarray) -> dict[str, Any]:

@@ -19,6 +19,8 @@ from embaudit.measures.measure import Asked, Measure, MeasureSettings, Readable,
 TEXTS, TOKENS = 2_000, 24
 # A core's time for the resamples behind its intervals, and for reading what it scores in other ways.
 SECONDS = 6.0
+# Queries with nine other wordings of the instruction, the sample's 90 or up to 120 of a collection.
+WORDED_QUERIES, WORDED_TOKENS = 1_080, 21
 # Golden queries are asked among so many documents.
 GOLDEN = "golden"
 GOLDEN_DOCUMENTS = 2_000
@@ -33,6 +35,10 @@ class QualitySettings(MeasureSettings):
         "Golden queries with the texts that they should find, if they are given",
     )
 
+    wordings: bool = Field(
+        default=False, description="encode queries with nine other wordings of the instruction before them, too"
+    )
+
     def requested(self, request: Asked) -> Self:
         """Its own sample is larger than the embedded corpora, and takes their place."""
         return self.without_sample(request)
@@ -44,6 +50,8 @@ class QualitySettings(MeasureSettings):
 
     def work(self, readable: Readable) -> Iterator[Work]:
         yield Work(TEXTS, min(TOKENS, readable.max_length), core_seconds=SECONDS, runs_in="float32")
+        if self.wordings:
+            yield Work(WORDED_QUERIES, min(WORDED_TOKENS, readable.max_length), runs_in="float32")
         if GOLDEN in self.corpora and GOLDEN in readable.rows:
             yield replace(readable.read(GOLDEN, GOLDEN_DOCUMENTS), runs_in="float32")
 
@@ -134,7 +142,31 @@ class QualityReadingRow(Row, table="quality_reading", key=("reading", "data_set"
     gain: float = column("Its score − that of the declared reading, paired.", interval=OVER_ITEMS)
 
 
-ROWS: tuple[type[Row], ...] = (QualityRow, QualityLayerRow, QualityReadingRow)
+class QualityWordingRow(Row, table="quality_wording", key=("data_set", "wording")):
+    """What a checkpoint finds with another wording of the instruction before queries."""
+
+    data_set: str = column("Name of the data set.")
+    wording: str = column(
+        "Whose wording it is: a family's, a paraphrase of one, none, or declared, if no family has the declared one."
+    )
+    prompt: str = column("The wording itself.")
+    is_declared: bool = column("Whether it is the checkpoint's own.")
+    queries: int = column("Number of queries.", ge=1)
+    score: float = column("Mean nDCG@10 with it.", within=(0.0, 1.0), interval=OVER_ITEMS)
+    change: float = column(
+        "Its score − that of the declared wording, paired; 0 for the declared one.", within=RANGE, interval=OVER_ITEMS
+    )
+    words_score: float | None = column(
+        "nDCG@10 of TF-IDF with the wording as words of each query; null without words.", within=(0.0, 1.0)
+    )
+
+    @rule
+    def the_declared_wording_changes_nothing(is_declared: Series, change: Series) -> Series:
+        """It is what the others are compared with."""
+        return ~is_declared.astype(bool) | (change == 0)
+
+
+ROWS: tuple[type[Row], ...] = (QualityRow, QualityLayerRow, QualityReadingRow, QualityWordingRow)
 
 
 # Increase this when values or the sample's texts change: it is part of the keys of all the measure's steps.

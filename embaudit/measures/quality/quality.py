@@ -38,6 +38,7 @@ from embaudit.measures.quality.scale import (
     measure_scale,
     scale_findings,
 )
+from embaudit.measures.quality.wordings import WORDING, measure_wordings, wording_as_json, wording_findings
 from embaudit.measures.quality.words import (
     COLLAPSED,
     WORDS,
@@ -69,11 +70,14 @@ class QualityReport:
     golden: tuple[MeasuredGolden, ...] = ()
 
 
-def quality_findings(encoder: Encoder, material: Material, *, tokenizer_is_broken: bool = False) -> QualityReport:
+def quality_findings(
+    encoder: Encoder, material: Material, *, tokenizer_is_broken: bool = False, with_wordings: bool = False
+) -> QualityReport:
     """Measure everything that the material allows; what cannot be measured is said, and raises nothing.
 
     Args:
         tokenizer_is_broken: whether the ids are known to be wrong: no alternatives are compared then.
+        with_wordings: whether queries are encoded with other wordings of the instruction, too.
 
     Raises:
         torch.OutOfMemoryError: if the device's memory is too small.
@@ -104,6 +108,8 @@ def quality_findings(encoder: Encoder, material: Material, *, tokenizer_is_broke
                 else _alternatives(encoder.checkpoint, measured, figures, finds_nothing=finds_nothing)
             ),
         )
+        for judged in (one for one in measured if isinstance(one, MeasuredCollection) and with_wordings):
+            findings += guarded(WORDING.name, lambda one=judged: _wordings(checkpoint, one, figures))  # type: ignore[misc]
         findings += guarded(LENGTHS.name, lambda: length_findings([], measured, Declared.by(checkpoint), figures))
         limit = encoder.checkpoint.reading("document").max_length
         for judged in (one for one in measured if isinstance(one, MeasuredCollection)):
@@ -212,6 +218,12 @@ def findings_of_scale(one: MeasuredPairs, figures: Figures) -> list[Finding]:
     if found is not None:
         figures["scale"][one.name] = asdict(found)
     return scale_findings(one, found)
+
+
+def _wordings(checkpoint: Checkpoint, one: MeasuredCollection, figures: Figures) -> list[Finding]:
+    worded = measure_wordings(checkpoint, one)
+    figures.setdefault("wordings", {})[one.name] = [wording_as_json(wording) for wording in worded]
+    return wording_findings(one, worded)
 
 
 def _alternatives(

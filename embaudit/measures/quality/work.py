@@ -20,9 +20,11 @@ from embaudit.measures.quality import (
     QualityReadingRow,
     QualityRow,
     QualitySettings,
+    QualityWordingRow,
 )
 from embaudit.measures.quality.measured import INPUT_EMBEDDINGS
 from embaudit.measures.quality.scale import SCORE_SCALE
+from embaudit.measures.quality.wordings import WORDING, wording_rows, wording_table
 from embaudit.measures.quality.words import WORDS
 from embaudit.measures.run import Run
 from embaudit.measures.task_material import QUERIES_OF, corpora_of
@@ -39,11 +41,11 @@ if TYPE_CHECKING:
 @step(
     "quality",
     version=MEASURE_VERSION,
-    tables=(QualityRow, QualityLayerRow, QualityReadingRow, STAGED),
+    tables=(QualityRow, QualityLayerRow, QualityReadingRow, QualityWordingRow, STAGED),
     name="quality",
 )
 def checkpoint_quality(
-    out: Outputs, spec: CheckpointSpec, corpora: list[StagedCorpus], tokenizer_is_broken: bool
+    out: Outputs, spec: CheckpointSpec, corpora: list[StagedCorpus], tokenizer_is_broken: bool, with_wordings: bool
 ) -> None:
     """All tables of quality, and the findings.
 
@@ -51,6 +53,7 @@ def checkpoint_quality(
         spec: in float32.
         corpora: scored pairs, and documents with their queries; of what is missing, the embedded sample.
         tokenizer_is_broken: whether integrity found the ids to be wrong.
+        with_wordings: whether queries are asked with other wordings of the instruction, too.
 
     Raises:
         NotMeasurable: if it does not fit into the device's memory so.
@@ -63,10 +66,13 @@ def checkpoint_quality(
     with in_full_precision("quality"):
         checkpoint = checkpoint_of(spec)
         with counted(checkpoint.model) as batches:
-            report = quality_findings(Encoder(checkpoint), material, tokenizer_is_broken=tokenizer_is_broken)
+            report = quality_findings(
+                Encoder(checkpoint), material, tokenizer_is_broken=tokenizer_is_broken, with_wordings=with_wordings
+            )
     out.rows(QualityRow, quality_rows(report.figures))
     out.rows(QualityLayerRow, layer_rows(report.figures))
     out.rows(QualityReadingRow, reading_rows(report.figures))
+    out.rows(QualityWordingRow, wording_rows(report.figures))
     out.rows(STAGED, as_rows(report.findings), STAGED_SCHEMA, encodes=sum(batches))
 
 
@@ -101,10 +107,10 @@ def measure(run: Run) -> list[Staged]:
     """Scores of each data set, by layer and of other readings, in float32 whatever the audit runs in."""
     found = read_rows([part.path for part in run.earlier if part.table == STAGED_BY_INTEGRITY])
     is_broken = any(row["level"] == "problem" and row["name"] in TOKENIZER for row in found)
-    names = run.settings(QualitySettings).corpora
-    corpora = [corpus for name in names for corpus in corpora_of(name, run.corpora)]
+    settings = run.settings(QualitySettings)
+    corpora = [corpus for name in settings.corpora for corpus in corpora_of(name, run.corpora)]
     try:
-        staged = run(checkpoint_quality, run.spec.in_float32, corpora, is_broken)
+        staged = run(checkpoint_quality, run.spec.in_float32, corpora, is_broken, settings.wordings)
     except NotMeasurable as error:
         return [run.note(f"Not checked, quality: {error.happened}")]
     finally:
@@ -182,7 +188,9 @@ DECLARED_RIGHT = Rule(
 
 def findings(rows: Rows, settings: QualitySettings) -> Iterator[Finding]:
     """Its score and the scale of its scores, what is wrong or not known, then one for everything that is right."""
-    yield from in_brief(rows(STAGED), DECLARED_RIGHT, "layers, collapse and other readings", (WORDS, SCORE_SCALE))
+    yield from in_brief(
+        rows(STAGED), DECLARED_RIGHT, "layers, collapse and other readings", (WORDS, SCORE_SCALE, WORDING)
+    )
 
 
 FACTS = {
@@ -192,6 +200,7 @@ FACTS = {
         "SELECT *, avg(gain) OVER (PARTITION BY reading) AS mean FROM quality_reading WHERE audit_id = ? "
         "ORDER BY mean DESC, reading, kind, data_set"
     ),
+    "quality_wordings": "SELECT * FROM quality_wording WHERE audit_id = ? ORDER BY data_set, score DESC, wording",
 }
 METRICS = {"pairs": "Spearman's ρ", "queries": "nDCG@10", "golden": "success@10"}
 SCORES = {
@@ -242,6 +251,8 @@ def _parts(facts: dict[str, Any]) -> Iterator[Part]:
             brief=READINGS_SHOWN,
             more="embaudit query quality-readings",
         )
+    if facts["quality_wordings"]:
+        yield wording_table(facts["quality_wordings"])
 
 
 def _layer_chart(data: list[Row], layers: list[Row]) -> Chart:
