@@ -32,6 +32,7 @@ from embaudit.measures.quality.material import Collection
 from embaudit.measures.quality.measured import Measured, MeasuredCollection, MeasuredPairs
 from embaudit.measures.quality.passes import POOLINGS, MultiPoolingEncoder, Pass
 from embaudit.measures.quality.scores import CollectionScorer, PairScorer
+from embaudit.measures.quality.wordings import WORDINGS
 from embaudit.questions.blackbox.quality import FAMILIES, CallerPrompts
 from embaudit.questions.reproduce.published import Data
 from embaudit.words.errors import is_of_machine
@@ -117,8 +118,14 @@ def _prompts(checkpoint: Checkpoint) -> Iterator[Reader]:
         f"the declared prompt {name!r}": CallerPrompts(text, document)
         for name, text in declared_prompts(read_settings(folder), folder / SETTINGS).items()
     }
+    known = {given.query for given in FAMILIES.values()}
+    tried |= FAMILIES | {
+        f"the query prompt of {name}": CallerPrompts(text, document)
+        for name, text in WORDINGS.items()
+        if text and text not in known
+    }
     applied = {kind: one.text for kind, one in checkpoint.prompts.items()}
-    for name, given in (tried | FAMILIES).items():
+    for name, given in tried.items():
         # Pairs are of texts that ask for each other.
         texts = {"query": given.query, "document": given.document, "text": given.query}
         if texts != applied:
