@@ -108,7 +108,7 @@ def attacked() -> dict[str, list[str]]:
         films = [" ".join(archive.read(name).decode("latin-1").split())[:CUT] for name in names]
     lines = (REAL_DATA / "sts" / "sick" / "SICK_train.txt").read_text(encoding="utf-8").splitlines()[1:]
     captions = list(dict.fromkeys(side for line in lines for side in line.split("\t")[1:3]))
-    return {"film reviews": films, "captions of SICK": captions}
+    return {"film reviews": films, "captions of SICK": captions, "other film reviews": films}
 
 
 def only_ordinary() -> dict[str, list[str]]:
@@ -166,6 +166,7 @@ def flipped(
     generator: np.random.Generator,
     *,
     steps: int = STEPS,
+    messages: Sequence[str] = MESSAGES,
 ) -> str:
     """A text near to (m, D) vectors of queries: in every step, the best of some exchanges that the gradient proposes.
 
@@ -176,7 +177,7 @@ def flipped(
     known = [one for text in queries for one in tokenizer(text, add_special_tokens=False)["input_ids"]]
     known = [one for one in known if words.is_word[one]]
     length = int(generator.integers(*LENGTH))
-    message = tokenizer(MESSAGES[int(generator.integers(len(MESSAGES)))], add_special_tokens=False)["input_ids"]
+    message = tokenizer(messages[int(generator.integers(len(messages)))], add_special_tokens=False)["input_ids"]
     begin = generator.choice(known, length).tolist()
     ids = torch.tensor([tokenizer.cls_token_id, *begin, *message, tokenizer.sep_token_id])
     best = -1.0

@@ -209,7 +209,8 @@ def test_a_text_made_by_the_gradients_of_a_checkpoint_is_named(minilm: Checkpoin
     rows, encoder = texts[:150], Encoder(minilm)
     # What is asked of a store is about what it holds.
     queries = [" ".join(text.split()[2:8]) for text in texts[150:190]]
-    planted = flipped(minilm, unit_float32(encoder.encode_texts(queries)), queries, np.random.default_rng(0), steps=25)
+    wanted, draw = unit_float32(encoder.encode_texts(queries)), np.random.default_rng(0)
+    planted = flipped(minilm, wanted, queries, draw, steps=40, messages=[""])
     vectors = encoder.encode_texts([*rows, planted])
     found = crowding_in(store_of(vectors, [*rows, planted]), CheckpointFunction(minilm))
     assert found is not None
