@@ -1796,3 +1796,23 @@ CREATE TABLE wrong_row (
     "since" TIMESTAMP WITH TIME ZONE,
     PRIMARY KEY (answer_id, place)
 );
+
+-- Rows of a store that are among the first results of many unrelated queries.
+CREATE TABLE crowding_row (
+    "answer_id" VARCHAR NOT NULL,
+    "place" INTEGER NOT NULL,
+    "row" VARCHAR NOT NULL,
+    "met" INTEGER NOT NULL,
+    "sentinels" INTEGER NOT NULL,
+    "share" DOUBLE NOT NULL,
+    "share_low" DOUBLE,
+    "share_high" DOUBLE,
+    "first" INTEGER NOT NULL,
+    "chance" DOUBLE NOT NULL,
+    "deviations" DOUBLE NOT NULL,
+    "displaced" INTEGER NOT NULL,
+    "copies" BIGINT NOT NULL,
+    "level" VARCHAR NOT NULL,
+    "text" VARCHAR NOT NULL,
+    PRIMARY KEY (answer_id, place)
+);

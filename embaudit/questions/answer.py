@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from embaudit.declared.figure import Direction
 from embaudit.declared.rule import Level
-from embaudit.declared.table import BigInt, Json, Row, Series, column, rule
+from embaudit.declared.table import SHARE, BigInt, Interval, Json, Row, Series, column, rule
 from embaudit.questions.names import ASKS
 from embaudit.words.estimate import Estimate
 
@@ -133,7 +133,27 @@ def wrong_row(row: object, finding: str, since: datetime | None = None) -> dict[
     return {"row": str(row), "finding": finding, "since": since}
 
 
-ROWS: tuple[type[Row], ...] = (AnswerRow, AnswerFindingRow, AnswerFigureRow, WhyCaseRow, WrongRow)
+class CrowdingRow(Row, table="crowding_row", key=("answer_id", "place"), scope="content"):
+    """Rows of a store that are among the first results of many unrelated queries."""
+
+    answer_id: str = column("The answer that was computed.")
+    place: int = column("Order within the answer, from 0: the row that comes up most.", ge=0)
+    row: str = column("Its id; where there is none, its number.")
+    met: int = column("Sentinels that have it among their first: queries on what other rows say.", ge=1)
+    sentinels: int = column("How many asked.", ge=1)
+    share: float = column(
+        "met of sentinels.", within=SHARE, interval=Interval("Clopper and Pearson's interval of a share of sentinels")
+    )
+    first: int = column("For how many rows each asked: ten, in small stores fewer.", within=(1, 10))
+    chance: float = column("The share that a row has by chance: first of all rows that differ.", within=SHARE)
+    deviations: float = column("Robust standard deviations that it is nearer to all sentinels than the median row.")
+    displaced: int = column("Different rows that would stand among these sentinels' first without it.", ge=0)
+    copies: BigInt = column("Rows with its vector, itself included.", ge=1)
+    level: Literal["problem", "look"] = column("As in answer_finding.")
+    text: str = column("Beginning of its text.")
+
+
+ROWS: tuple[type[Row], ...] = (AnswerRow, AnswerFindingRow, AnswerFigureRow, WhyCaseRow, WrongRow, CrowdingRow)
 
 # Of figures that are better one way, the worse direction; of others it depends on what was meant.
 WORSE_WHEN: dict[str, Direction] = {

@@ -16,7 +16,7 @@ from typing import Any
 from embaudit.declared.option import Option, written_as
 from embaudit.declared.table import Row
 from embaudit.embedders.opened import is_checkpoint, name_of
-from embaudit.questions.answer import AnswerFigureRow, AnswerFindingRow, AnswerRow, WhyCaseRow, WrongRow
+from embaudit.questions.answer import AnswerFigureRow, AnswerFindingRow, AnswerRow, CrowdingRow, WhyCaseRow, WrongRow
 from embaudit.questions.question import Question
 from embaudit.questions.report import Report
 from embaudit.stores.kinds import OWN
@@ -104,6 +104,9 @@ def rows_of(question: Question, report: Report, key: str | None, asked: datetime
         WhyCaseRow: [_clean({"answer_id": answer_id, "place": place, **case}) for place, case in enumerate(cases)],
         WrongRow: [
             _clean({"answer_id": answer_id, "place": place, **row}) for place, row in enumerate(report.wrong_rows())
+        ],
+        CrowdingRow: [
+            _clean({"answer_id": answer_id, "place": place, **row}) for place, row in enumerate(report.crowding_rows())
         ],
     }
 

@@ -70,6 +70,10 @@ class Report(ABC):
         """Of rows of a store that are wrong, what is kept of each (``WrongRow``)."""
         yield from ()
 
+    def crowding_rows(self) -> Iterator[dict[str, Any]]:
+        """Of rows of a store that come up for many unrelated queries, what is kept of each (``CrowdingRow``)."""
+        yield from ()
+
     def causes(self) -> Sequence[str]:
         """What is wrong, beyond the names of findings: what somebody accepted of one does not stand for another."""
         return ()

@@ -93,6 +93,9 @@ class WorseReport(Report):
     def wrong_rows(self) -> Iterator[dict[str, Any]]:
         return self.report.wrong_rows()
 
+    def crowding_rows(self) -> Iterator[dict[str, Any]]:
+        return self.report.crowding_rows()
+
     def causes(self) -> Sequence[str]:
         return self.report.causes()
 

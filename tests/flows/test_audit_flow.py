@@ -67,7 +67,7 @@ def test_an_audit_fills_every_table(audited: Audited) -> None:
             "gate_result",
             "watched_revision",
             "watch_run",
-            *("answer", "answer_finding", "answer_figure", "why_case", "wrong_row"),
+            *("answer", "answer_finding", "answer_figure", "why_case", "wrong_row", "crowding_row"),
             "index_change",
             "regression",
             "pruning",

@@ -21,6 +21,8 @@ from embaudit.stores.store import DrawnGroups, Rounded
 MOSTLY = 0.95
 # Rows of other texts that would pass for a row's own: where more do, codes are too coarse to tell them apart.
 CONFUSED = 0.01
+# The share of rows that are not the function's from which on its queries may find any row.
+MOSTLY_OWN = 0.5
 # Vectors that are shorter than the function's, and this far from its first numbers, are no part of its: another use of
 # the same function is nearer.
 UNRELATED = 0.7
@@ -108,6 +110,11 @@ class SampleComparison:
     def is_exact(self) -> bool:
         """Whether what is said of these rows is a count of all, and no estimate from a sample."""
         return self.drawn is None and int(self.compared.sum()) >= self.population
+
+    @property
+    def is_mostly_own(self) -> bool:
+        """Whether most rows are the function's, so that its queries find what they should."""
+        return not self.is_another_dimension and self.share is not None and self.share[0] < MOSTLY_OWN
 
     @property
     def share(self) -> tuple[float, float, float] | None:

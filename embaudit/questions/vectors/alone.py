@@ -10,6 +10,7 @@ import numpy as np
 
 from embaudit.measures.geometry.figures import eigenvalues, entropy_rank
 from embaudit.questions.parity.compare import apart
+from embaudit.questions.vectors.crowding import Crowding, Sentinels, crowding_of
 from embaudit.questions.vectors.neighbours import FEWEST_ROWS, FoundNearest, look_again
 from embaudit.questions.vectors.populations import ROWS as SPACES_ROWS
 from embaudit.questions.vectors.populations import TwoPopulations, two_lengths, two_spaces
@@ -40,6 +41,7 @@ class VectorProfile:
         copies: None for an index without texts.
         split_apart: (m,) 1 − cosine of two rows of one text with different bits.
         shown: the rows that findings name: of equal groups and split texts, by number.
+        crowding: what sentinels find; None if none were asked.
     """
 
     profile: Profile
@@ -54,6 +56,7 @@ class VectorProfile:
     lengths: TwoPopulations | None
     split_apart: np.ndarray
     shown: dict[int, tuple[str | None, object]]
+    crowding: Crowding | None = None
 
     @property
     def norm_quantiles(self) -> dict[str, float]:
@@ -136,14 +139,21 @@ class VectorProfile:
         return {"row": number + 1, "id": None if row_id is None else str(row_id), "text": text}
 
 
-def look_at_alone(index: Store, seed: int, progress: Progress = lambda what, done, total: None) -> VectorProfile:
+def look_at_alone(
+    index: Store,
+    seed: int,
+    progress: Progress = lambda what, done, total: None,
+    ask: Callable[[Profile], Sentinels | None] = lambda profile: None,
+) -> VectorProfile:
     """Read an index twice.
 
     Args:
         progress: told what is done, how many rows more are, and of how many.
+        ask: gives queries that look for rows that crowd, in the second pass.
     """
     profile = profile_of(index, seed, lambda done: progress("rows read", done, index.rows))
     repeats = repeats_of(profile)
+    sentinels = ask(profile)
     wanted = [number for group in repeats.groups for number in group.numbers]
     wanted += [number for pair in repeats.split for number in pair]
     found, rows = look_again(
@@ -151,6 +161,7 @@ def look_at_alone(index: Store, seed: int, progress: Progress = lambda what, don
         profile,
         np.unique(np.array(wanted, dtype=np.int64)),
         lambda done: progress("neighbours of rows", done, profile.rows),
+        sentinels,
     )
     shown = {int(number): (rows.texts[place], rows.ids[place]) for place, number in enumerate(rows.numbers)}
     is_bytes = profile.sample.vectors.dtype == np.uint8
@@ -170,6 +181,7 @@ def look_at_alone(index: Store, seed: int, progress: Progress = lambda what, don
         lengths=None if is_bytes else two_lengths(norms),
         split_apart=_apart(rows, repeats),
         shown=shown,
+        crowding=None if sentinels is None else crowding_of(sentinels, profile).named(index, profile.sample),
     )
 
 

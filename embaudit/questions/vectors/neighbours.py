@@ -88,49 +88,91 @@ class FoundNearest:
         return None if variance <= 0 else float((third - 3 * first * second + 2 * first**3) / variance**1.5)
 
 
+class NearestRows:
+    """The rows that queries find first by cosine, kept while the rows of an index come by.
+
+    Args:
+        queries: (Q, D) float32 at unit length.
+        own: (Q,) number of the row that each query is of and does not find; −1 if it is of none.
+        most: how many rows each finds.
+
+    Attributes:
+        cosines, numbers: (Q, most) of those found until now, the nearest first; −∞ and −1 where there are fewer rows.
+    """
+
+    def __init__(self, queries: np.ndarray, own: np.ndarray, most: int = NEAREST) -> None:
+        self._queries, self._own = queries, own
+        self.cosines = np.full((len(queries), most), -np.inf, dtype=np.float32)
+        self.numbers = np.full((len(queries), most), -1, dtype=np.int64)
+
+    def __len__(self) -> int:
+        return len(self._queries)
+
+    def add(self, numbers: np.ndarray, units: np.ndarray) -> np.ndarray:
+        """Look among more rows: (n,) ascending numbers, (n, D) at unit length; returns the (Q, n) cosines."""
+        with np.errstate(all="ignore"):
+            cosines = self._queries @ units.T
+        # A row is not its own neighbour; nothing is near to NaN or zeros.
+        at = np.searchsorted(numbers, self._own)
+        is_here = (at < len(numbers)) & (numbers[np.minimum(at, len(numbers) - 1)] == self._own)
+        cosines[is_here, at[is_here]] = -np.inf
+        cosines[~np.isfinite(cosines)] = -np.inf
+        for row in np.flatnonzero(cosines.max(axis=1) > self.cosines[:, -1]):
+            new = np.flatnonzero(cosines[row] > self.cosines[row, -1])
+            values = np.concatenate([self.cosines[row], cosines[row, new]])
+            places = np.concatenate([self.numbers[row], numbers[new]])
+            order = np.argsort(-values, kind="stable")[: self.cosines.shape[1]]
+            self.cosines[row], self.numbers[row] = values[order], places[order]
+        return cosines
+
+    def counts(self, numbers: np.ndarray, first: int) -> np.ndarray:
+        """(n,) how many queries have each row, by ascending number, among their ``first``."""
+        found = self.numbers[:, :first]
+        return np.bincount(np.searchsorted(numbers, found[found >= 0]), minlength=len(numbers))
+
+
 def look_again(
-    index: Store, profile: Profile, wanted: np.ndarray, progress: Progress = lambda rows: None
+    index: Store,
+    profile: Profile,
+    wanted: np.ndarray,
+    progress: Progress = lambda rows: None,
+    sentinels: NearestRows | None = None,
 ) -> tuple[FoundNearest | None, SomeRows]:
     """Read an index a second time.
 
     Args:
         wanted: numbers of rows to fetch.
+        sentinels: other queries that look among the same rows.
 
     Returns:
         What a sample finds (None for one row, or bytes, whose cosines mean nothing), and the wanted rows.
     """
     usable, D = int(profile.usable.sum()), profile.dimension
-    asked = _queries(profile, usable)
-    if asked is None and not len(wanted):
+    sampled = _queries(profile, usable)
+    asked = None if sampled is None else NearestRows(unit_float32(sampled.vectors), sampled.numbers)
+    asking = [one for one in (asked, sentinels) if one is not None]
+    if not asking and not len(wanted):
         return None, joined([], D)
-    Q = 0 if asked is None else len(asked)
-    queries = np.empty((0, D), np.float32) if asked is None else unit_float32(asked.vectors)
-    own = np.empty(0, np.int64) if asked is None else asked.numbers
-    nearest = np.full((Q, NEAREST), -np.inf, dtype=np.float32)
-    found = np.full((Q, NEAREST), -1, dtype=np.int64)
-    copies = np.zeros(Q, dtype=bool)
+    copies = np.zeros(0 if asked is None else len(asked), dtype=bool)
     fetched: list[SomeRows] = []
     for batch in index.batches():
         progress(batch.rows)
         places, vectors = batch.vectors.get(D, (np.empty(0, np.int64), np.empty((0, D))))
         if len(wanted):
             fetched.append(rows_of(batch, wanted, D))
-        if not Q or not len(places):
+        if not asking or not len(places):
             continue
         numbers = batch.start + places
         with np.errstate(all="ignore"):
-            cosines = queries @ unit_float32(vectors).T
-        # A row is not its own neighbour; nothing is near to NaN or zeros.
-        at = np.searchsorted(numbers, own)
-        is_here = (at < len(numbers)) & (numbers[np.minimum(at, len(numbers) - 1)] == own)
-        cosines[is_here, at[is_here]] = -np.inf
-        cosines[~np.isfinite(cosines)] = -np.inf
-        copies |= (cosines >= COPY).any(axis=1)
-        _merge(nearest, found, cosines, numbers)
+            units = unit_float32(vectors)
+        for one in asking:
+            cosines = one.add(numbers, units)
+            if one is asked:
+                copies |= (cosines >= COPY).any(axis=1)
     if asked is None:
         return None, joined(fetched, D)
-    counted = np.bincount(np.searchsorted(profile.numbers, found[found >= 0]), minlength=len(profile.numbers))
-    return FoundNearest(Q, counted[profile.usable], int(copies.sum())), joined(fetched, D)
+    counted = asked.counts(profile.numbers, NEAREST)
+    return FoundNearest(len(asked), counted[profile.usable], int(copies.sum())), joined(fetched, D)
 
 
 def _queries(profile: Profile, usable: int) -> SomeRows | None:
@@ -139,13 +181,3 @@ def _queries(profile: Profile, usable: int) -> SomeRows | None:
     affordable = int(PRODUCTS / (2 * profile.dimension * usable))
     count = min(QUERIES, len(profile.sample), max(FEWEST_QUERIES, affordable))
     return profile.sample.at(np.arange(count))
-
-
-def _merge(nearest: np.ndarray, found: np.ndarray, cosines: np.ndarray, numbers: np.ndarray) -> None:
-    """Put what is nearer than the farthest of each query's nearest among them."""
-    for row in np.flatnonzero(cosines.max(axis=1) > nearest[:, -1]):
-        new = np.flatnonzero(cosines[row] > nearest[row, -1])
-        values = np.concatenate([nearest[row], cosines[row, new]])
-        places = np.concatenate([found[row], numbers[new]])
-        order = np.argsort(-values, kind="stable")[:NEAREST]
-        nearest[row], found[row] = values[order], places[order]

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from embaudit.declared.document import Column, Page, Section, Table, Value, count
+from embaudit.questions.vectors.crowding import FEWEST_SENTINELS
 from embaudit.questions.vectors.findings import FEWEST_DIFFERENT
 from embaudit.questions.vectors.neighbours import FEWEST_ROWS
 from embaudit.questions.vectors.populations import FEWEST
@@ -13,6 +14,7 @@ from embaudit.words.estimate import Estimate
 from embaudit.words.sentences import punctuated, quoted
 
 if TYPE_CHECKING:
+    from embaudit.questions.vectors.crowding import Crowding
     from embaudit.questions.vectors.report import StoredReport
 
 # What a figure is from.
@@ -36,6 +38,8 @@ def _sections(report: StoredReport) -> Iterator[Section]:
         columns = (Column("row"), Column("what is wrong"), Column("since"))
         yield Section("Rows that are wrong", [Table(columns, cells, brief=20)])
     yield Section("The vectors alone", [_alone(report)])
+    if report.crowding is not None and report.crowding.crowding:
+        yield Section("Rows that crowd", [_crowding(report.crowding)])
     if report.alone.repeats.groups:
         yield Section("One vector, several rows", [_groups(report)])
     if report.against is not None and report.against.reasons:
@@ -77,6 +81,12 @@ def _alone(report: StoredReport) -> Table:
             rows.append((hub, f"told from {FEWEST_ROWS:,} rows on", ""))
         if found.skewness is not None:
             rows.append(("skewness of neighbour counts", f"{found.skewness:.1f}", of.get("hubness_skewness", exact)))
+    if (crowding := report.crowding) is not None:
+        share, low, high = crowding.share(crowding.most)
+        what = f"unrelated queries with the row that comes up most {crowding.where}"
+        rows.append((what, f"{share:.1%} [{low:.1%}, {high:.1%}]", f"{crowding.sentinels:,} queries: 95 % interval"))
+    elif report.checkpoint and alone.copies is not None and alone.copies.texts < FEWEST_SENTINELS:
+        rows.append(("rows that crowd", f"told from {FEWEST_SENTINELS:,} different texts on", ""))
     if (copies := alone.copies) is not None and (results := copies.results) is not None:
         rows.append(
             (
@@ -121,6 +131,29 @@ def _groups(report: StoredReport) -> Table:
         Column("of", is_prose=True),
     )
     return Table(columns, rows)
+
+
+def _crowding(found: Crowding) -> Table:
+    rows: list[tuple[Value, ...]] = [
+        (
+            hub.label,
+            f"{hub.met:,} of {found.sentinels:,}",
+            Estimate(*found.share(hub)),
+            hub.displaced,
+            hub.copies,
+            hub.excerpt,
+        )
+        for hub in found.crowding
+    ]
+    columns = (
+        Column("row"),
+        Column(f"{found.where} for", is_right=True),
+        Column("share", ".0%", ".0%"),
+        Column("rows displaced", ","),
+        Column("rows with its vector", ","),
+        Column("text", is_prose=True),
+    )
+    return Table(columns, rows, brief=20)
 
 
 def _reasons(report: StoredReport) -> Table:

@@ -20,6 +20,7 @@ from embaudit.questions.report import HOW_IT_IS_READ, Report
 from embaudit.questions.vectors.against import SampleComparison, explain_sample, measure_sample
 from embaudit.questions.vectors.alone import Progress, VectorProfile, look_at_alone
 from embaudit.questions.vectors.builder import builder_findings
+from embaudit.questions.vectors.crowding import CROWDING, Crowding, sentinels_for
 from embaudit.questions.vectors.embedded import Embedded
 from embaudit.questions.vectors.embedding import read_as_embedded
 from embaudit.questions.vectors.encode import role_of_rows
@@ -99,11 +100,20 @@ class StoredReport(Report):
     since: SinceLast | None = None
 
     @property
+    def crowding(self) -> Crowding | None:
+        """What sentinels found in the whole index; None if none were asked, or its rows are not the function's."""
+        if self.since is not None:
+            return self.since.crowding
+        return self.alone.crowding if self.against is not None and self.against.is_mostly_own else None
+
+    @property
     def verdict(self) -> Verdict:
         problems = [finding.name for finding in self.findings if finding.level == "problem"]
         is_wrong = bool(problems)
         if is_wrong and problems[0] in INCOMPLETE:
             return "not whole"
+        if is_wrong and set(problems) <= {CROWDING.name, *INCOMPLETE}:
+            return "not sound"
         if self.checkpoint:
             if is_wrong:
                 return "not wholly its own"
@@ -140,6 +150,7 @@ class StoredReport(Report):
                 kind = "checkpoint" if self.against is None else self.against.kind
                 start = f"The index is not wholly the {kind}'s" if self.checkpoint else "The vectors are not sound"
                 start = "The index is not whole" if self.verdict == "not whole" else start
+                start = "The index is not sound" if cause.name == CROWDING.name else start
                 return f"{start}: {within(cause.sentence)}"
 
     @property
@@ -163,6 +174,8 @@ class StoredReport(Report):
         yield AnswerFigure("dimensions", profile.dimension)
         if (copied := self.alone.copies) is not None:
             yield AnswerFigure("copies", copied.repeating, of=copied.rows)
+        if self.crowding is not None:
+            yield AnswerFigure("crowding", len(self.crowding.crowding), of=self.crowding.rows)
         if self.completeness is not None:
             for name, count in self.completeness.counts.items():
                 yield AnswerFigure(name, count, of=self.completeness.expected)
@@ -191,6 +204,7 @@ class StoredReport(Report):
             "completeness": None
             if (whole := self.completeness) is None
             else {"expected": whole.expected, **whole.counts},
+            "crowding": None if self.crowding is None else self.crowding.as_json(),
             "what_was_embedded": None if self.embedded is None else self.embedded.as_json(),
             "since_last": None if self.since is None else self.since.as_json(),
             "seconds": round(self.seconds, 1),
@@ -203,8 +217,14 @@ class StoredReport(Report):
             foreign = self.against.rows.at(np.flatnonzero(self.against.is_foreign))
             for number, row in zip(foreign.numbers, foreign.ids, strict=True):
                 yield wrong_row(f"row {number + 1:,}" if row is None else row, OTHER_VECTORS.name)
+            if self.crowding is not None:
+                yield from (wrong_row(hub.label, CROWDING.name) for hub in self.crowding.problems)
         if self.completeness is not None:
             yield from (wrong_row(row, ABSENT.name) for row in self.completeness.absent[:MOST_KNOWN])
+
+    def crowding_rows(self) -> Iterator[dict[str, Any]]:
+        if self.crowding is not None:
+            yield from self.crowding.rows_of_table()
 
     def causes(self) -> Sequence[str]:
         # Of rows that came on another night, the same is another problem.
@@ -234,6 +254,7 @@ def look_at(
     role: TextKind | None = None,
     every_row: Callable[[Store, SampleComparison, EmbeddingFunction], ForeignRows] | None = None,
     with_explanation: bool = True,
+    with_sentinels: bool = True,
     progress: Progress = lambda what, done, total: None,
     say: Callable[[str], None] = lambda line: None,
 ) -> StoredReport:
@@ -245,10 +266,14 @@ def look_at(
         also, load: as for ``compare_sample``.
         role: what a checkpoint's rows must be encoded as; by default, what they tell themselves.
         every_row: looks at all rows, given what the sample says.
+        with_sentinels: whether rows that crowd are looked for.
         say: told what the sample says before all rows are encoded, which may take hours.
     """
     start = time.monotonic()
-    alone = look_at_alone(index, seed, progress)
+    asking = function if with_sentinels and load is not None else None
+    alone = look_at_alone(
+        index, seed, progress, lambda profile: None if asking is None else sentinels_for(asking, profile, say)
+    )
     findings = list(findings_alone(index, alone))
     against = found = embedded = None
     if not alone.profile.dimensions:
@@ -283,7 +308,8 @@ def look_at(
                 progress=progress,
             )
             against = replace(against, drawn=index.drawn)
-            findings = [*findings_against(alone, against), *findings]
+            crowding = alone.crowding if against.is_mostly_own else None
+            findings = [*findings_against(alone, against), *findings, *(crowding.findings() if crowding else ())]
             if every_row is not None and not against.is_another_dimension:
                 so_far = StoredReport(index, alone, function.name, against, findings=tuple(findings))
                 say(f"So far: {so_far.line} Every row comes next.")

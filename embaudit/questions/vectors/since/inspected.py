@@ -10,6 +10,7 @@ import numpy as np
 
 from embaudit.declared.rule import Finding, Rule
 from embaudit.embedders.function import EmbeddingFunction
+from embaudit.questions.vectors.crowding import CROWDING, Crowding
 from embaudit.questions.vectors.since.rows import MOST_ID, ROW_NUMBER, RowMarks, only
 from embaudit.questions.vectors.since.seen import KnownRow
 from embaudit.stores.opened import embedding
@@ -35,6 +36,7 @@ MOST_KNOWN = 20_000
 # What is told row by row: of one row, and of several.
 BY_ROW = {
     FOREIGN: ("is not the {kind}'s", "are not the {kind}'s"),
+    CROWDING.name: ("comes up for many unrelated queries", "come up for many unrelated queries"),
     "zeros": ("holds zeros only", "hold zeros only"),
     "not_finite": ("holds NaN or infinity", "hold NaN or infinity"),
     "no_vector": ("has no vector", "have no vector"),
@@ -92,6 +94,7 @@ class IndexNow:
         rows: how many are encoded again.
         seed: of their draw: another one at every look, so that in time every old row has its turn.
         role: what rows were encoded as, where old ones have told: new ones must be, too.
+        crowding: which of all rows crowd; a row is told among all others, whenever it came.
     """
 
     store: Store
@@ -103,6 +106,7 @@ class IndexNow:
     also: Sequence[str]
     seed: int
     role: TextKind | None = None
+    crowding: Crowding | None = None
 
     def look(self, chosen: np.ndarray, what: str) -> IndexInspection:
         """Look at the chosen rows.
@@ -121,6 +125,7 @@ class IndexNow:
             also=self.also,
             load=self.load,
             role=self.role,
+            with_sentinels=False,
         )
         said = {one.name: _without_texts(one, what) for one in report.findings if one.level == "problem"}
         hashes, against = self.marks.rows[chosen], report.against
@@ -140,12 +145,17 @@ class IndexNow:
         for name, rows in bad.items():
             count = len(numbers[name])
             said[name] = _foreign(report, rows, what) if name == FOREIGN else said_by_row(name, rows, what, count=count)
+            if name == CROWDING.name and self.crowding is not None:
+                said[name] += self.crowding.most_often(chosen)
         return IndexInspection(int(chosen.sum()), report, said, bad)
 
     def _odd(self, report: StoredReport, chosen: np.ndarray) -> dict[str, np.ndarray]:
         """Of what is wrong with vectors alone, the numbers of the rows among those that are looked at."""
         profile, dimensions = report.alone.profile, self.marks.dimensions[chosen]
+        is_own = report.against is not None and report.against.is_mostly_own
+        crowding = self.crowding.numbers if self.crowding is not None and is_own else ()
         return {
+            CROWDING.name: np.flatnonzero(np.isin(np.flatnonzero(chosen), crowding)),
             "zeros": profile.zeros,
             "not_finite": profile.not_finite,
             "no_vector": np.flatnonzero(dimensions == 0),

@@ -20,7 +20,8 @@ import numpy as np
 from embaudit.declared.rule import Finding, rules_in
 from embaudit.embedders.function import EmbeddingFunction
 from embaudit.questions.answer import AnswerFigure
-from embaudit.questions.vectors import findings, report, text_copies
+from embaudit.questions.vectors import crowding, findings, report, text_copies
+from embaudit.questions.vectors.crowding import Crowding, crowding_in
 from embaudit.questions.vectors.report import StoredReport
 from embaudit.questions.vectors.since.inspected import ANOTHER_DIMENSION, NAMED, IndexInspection, IndexNow
 from embaudit.questions.vectors.since.open_rows import OpenRows
@@ -36,7 +37,7 @@ MEND = "Encode them again, or delete them: until then they stay open. To see eac
 
 
 # By which something is a problem of rows.
-RULES = {rule.name: rule for rule in (*rules_in(findings, report, text_copies), ANOTHER_DIMENSION)}
+RULES = {rule.name: rule for rule in (*rules_in(findings, report, text_copies, crowding), ANOTHER_DIMENSION)}
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ class SinceLast:
         copied: of the rows that were added, how many repeat one that was there.
         marks, dimension: the rows, and the numbers of most vectors that were there.
         path, judged_by, looks, groups: what is kept of it.
+        crowding: what sentinels find among all rows; None if none were asked.
     """
 
     since: datetime | None
@@ -67,6 +69,7 @@ class SinceLast:
     judged_by: str
     looks: int
     groups: np.ndarray
+    crowding: Crowding | None = None
 
     def accept(self, until: datetime) -> SinceLast:
         return replace(self, open_rows=self.open_rows.accept(until))
@@ -187,7 +190,8 @@ def look_since(
         open_rows = OpenRows(seen[0].groups, seen[0].old_share, now)
     looks = 0 if seen is None else seen[0].looks
     is_new, is_old = new.came != OLD, (new.came == OLD) & (new.groups == 0)
-    there = IndexNow(store, marks, function, load, _usual_before(marks, new.came), rows, also, looks)
+    dimension = _usual_before(marks, new.came)
+    there = IndexNow(store, marks, function, load, dimension, rows, also, looks, crowding=crowding_in(store, function))
     old = came = None
     # An index without any row is looked at, too: that is worth a sentence.
     if is_old.any() or not len(marks):
@@ -213,6 +217,7 @@ def look_since(
         judged_by=judged_by,
         looks=looks + 1,
         groups=groups,
+        crowding=there.crowding,
     )
     # Where every row is of a look whose findings were accepted, none is left to look at.
     looked = old or came or there.look(new.groups > 0, "the rows of earlier looks")
