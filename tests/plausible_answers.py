@@ -72,4 +72,11 @@ def answer_rows() -> dict[str, Table]:
             ("i2", 0, "doc-50", "other_vectors", NEXT),
             ("i2", 1, "doc-51", "other_vectors", NEXT),
         ),
+        "crowding_row": rows_of(
+            "crowding_row",
+            "answer_id place row met sentinels share share_low share_high first chance "
+            "deviations displaced copies level text",
+            ("i2", 0, "doc-7", 93, 300, 0.31, 0.258, 0.366, 10, 0.01, 5.2, 41, 1, "problem", "all you need to know"),
+            ("i2", 1, "doc-9", 12, 300, 0.04, 0.021, 0.069, 10, 0.01, 3.4, 9, 2, "look", "home | about | contact"),
+        ),
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -179,8 +179,10 @@ def _connect(
     settings = {**config, **threads_of_duckdb()}
     connection = _retry(wait_seconds, lambda: duckdb.connect(str(path), read_only=read_only, config=settings))
     if connection is not None:
-        # It would be drawn on stdout, among rows read by a program. A locked connection accepts PRAGMA but not SET.
-        connection.execute("PRAGMA disable_progress_bar")
+        # It would be drawn on stdout of an interactive program. A locked connection of DuckDB 1 accepts PRAGMA but not
+        # SET; one of DuckDB 2 accepts neither.
+        with suppress(duckdb.InvalidInputException):
+            connection.execute("PRAGMA disable_progress_bar")
     return connection
 
 
@@ -207,5 +209,6 @@ def _is_locked(error: BaseException) -> bool:
             # The same file is open in this process for reading while opened for writing, or vice versa.
             isinstance(error, duckdb.ConnectionException) and "different configuration" in str(error)
         )
-        or (isinstance(error, duckdb.BinderException) and "Unique file handle conflict" in str(error))
+        # A BinderException in DuckDB 1, a class of its own in 2.
+        or (isinstance(error, duckdb.Error) and "Unique file handle conflict" in str(error))
     )
