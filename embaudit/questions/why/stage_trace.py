@@ -92,7 +92,7 @@ class StageTrace:
             "never": "The walk says why the dense search does not have it; a search by words has to have its words.",
             "empty": f"Run {self.lost_at} alone for this query.",
             "cut": f"Let {self.lost_at} keep {own or 0:,}.",
-            "left out": f"See which condition of {self.lost_at} the row does not meet.",
+            "left out": f"See which condition of {self.lost_at} it does not meet, or how {self.lost_at} scores it.",
             "overtaken": f"See how {self.lost_at} scores it, or let {self.lost_at} keep more.",
         }.get(self.how, "")
 

@@ -201,7 +201,9 @@ def _known(
         elif strange:
             said = _strange(stage, strange, given[stage], ids)
             if len(strange) == given[stage]:
-                raise StageError(f"{name}: {said}", next_step="Let it give the store's ids, or name their column: --id")
+                raise StageError(
+                    f"{name}: {said}", next_step="Let it give the store's ids, or name their column: --id COLUMN"
+                )
             advice = "Let it give the store's ids, or name their column: --id COLUMN"
             findings.append(STAGE_IDS.finding("look", said, advice=advice))
     return known, findings
