@@ -1784,6 +1784,7 @@ CREATE TABLE why_case (
     "tried" VARCHAR,
     "is_confirmed" BOOLEAN,
     "mended_rank" INTEGER,
+    "stage" VARCHAR,
     PRIMARY KEY (answer_id, place)
 );
 

@@ -20,7 +20,7 @@ class Option:
         example: a value, for the message about a wrong one.
         is_file: whether it is the path of a file that must exist; ``may_be_folder``: or of a folder.
         negates: whether it is a flag that makes the field false.
-        holds: ``store``, ``function`` or ``source`` (of texts), where the value names one.
+        holds: ``store``, ``function``, ``source`` (of texts) or ``object`` (of Python), where the value names one.
         default: what ``--help`` says of it where the default is found out later.
     """
 

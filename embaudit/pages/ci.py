@@ -50,6 +50,8 @@ def checked_of(report: Report) -> Iterator[CheckedRule]:
         yield CheckedRule(finding.name or "finding", finding.level, finding.sentence, _more(finding))
     for case in report.case_rows():
         level: Level = {"found": "ok", "not told": "not measured"}.get(case["lost"], "problem")  # type: ignore[assignment]
+        # Found by the search, and lost by the application that has it.
+        level = "problem" if case["stage"] is not None else level
         yield CheckedRule(f"{case['query']} → {case['expected']}", level, case["sentence"], case["mend"])
 
 

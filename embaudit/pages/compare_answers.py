@@ -31,6 +31,8 @@ CASES = {
     **{"query": Column("query", is_prose=True), "expected": Column("expected"), "before": Column("before")},
     **{"now": Column("now"), "sentence": Column("where it is lost", is_prose=True)},
 }
+# What the search finds, and the application loses after it, is lost at that stage.
+LOST = "CASE WHEN lost = 'found' THEN coalesce(stage, lost) ELSE lost END"
 
 
 @dataclass(frozen=True)
@@ -159,7 +161,7 @@ def _read(connection: duckdb.DuckDBPyConnection, answer: KeptAnswer) -> AnswerSi
         },
         {
             (query, expected): {"lost": lost, "sentence": sentence}
-            for _, query, expected, lost, sentence in rows("place, query, expected, lost, sentence", "why_case")
+            for _, query, expected, lost, sentence in rows(f"place, query, expected, {LOST}, sentence", "why_case")
         },
     )
 

@@ -51,7 +51,7 @@ MODULES: dict[str, tuple[str, ...]] = {
         ".since.inspected",
         ".builder",
     ),
-    "why": ("embaudit.questions.why", ".findings", ".report"),
+    "why": ("embaudit.questions.why", ".findings", ".stages", ".report"),
     "worse": ("embaudit.questions.worse",),
     "switch": ("embaudit.questions.switch", ".findings", ".switch", "embaudit.measures.quality.golden"),
     "change": (

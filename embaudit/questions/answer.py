@@ -116,6 +116,9 @@ class WhyCaseRow(Row, table="why_case", key=("answer_id", "place"), scope="conte
     tried: str | None = column("The mend that was tried on it; null: none, or an earlier version.")
     is_confirmed: bool | None = column("Whether that alone puts it among the results; null: it was not tried.")
     mended_rank: int | None = column("Its rank then; null: none.", ge=1)
+    stage: str | None = column(
+        "The stage of the application that loses it; null: none does, no stages were named, or an earlier version."
+    )
 
 
 class WrongRow(Row, table="wrong_row", key=("answer_id", "place"), scope="content"):

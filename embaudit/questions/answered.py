@@ -135,7 +135,7 @@ def _problems_of(report: Report, cases: Sequence[Mapping[str, Any]]) -> str:
     wrong: list[list[str]] = [
         [finding.name, _about(finding.value)] for finding in report.findings if finding.level == "problem"
     ]
-    wrong += [[str(case["query"]), str(case["expected"])] for case in cases if case["lost"] != "found"]
+    wrong += [[str(case["query"]), str(case["expected"])] for case in cases if case["lost"] != "found" or case["stage"]]
     wrong += [["cause", said] for said in report.causes()]
     return " ".join(sorted({content_key(wrong=one)[:8] for one in wrong}))
 

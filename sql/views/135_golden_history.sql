@@ -15,20 +15,20 @@ WITH looked AS (
         row_number() OVER (PARTITION BY answer.question_key ORDER BY answer.asked, answer.answer_id) AS night
     FROM answer
     JOIN answer_figure AS part ON part.answer_id = answer.computed_id
-    WHERE answer.asks = 'why' AND part.figure = 'found'
+    WHERE answer.asks = 'why' AND part.figure = 'found' AND part.item = ''
 ),
 lost AS (
     SELECT
         looked.*,
         told.query,
         told.expected,
-        told.lost,
+        CASE WHEN told.lost = 'found' THEN told.stage ELSE told.lost END AS lost,
         told.sentence AS said,
         told.mend,
         row_number() OVER (PARTITION BY question_key, told.query, told.expected ORDER BY night) AS place
     FROM looked
     JOIN why_case AS told ON told.answer_id = looked.computed_id
-    WHERE told.lost <> 'found'
+    WHERE told.lost <> 'found' OR told.stage IS NOT NULL
 )
 SELECT
     store,

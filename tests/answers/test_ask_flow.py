@@ -113,6 +113,30 @@ def test_a_search_and_a_why_are_kept_with_what_they_found(home: Path, index: Ind
     assert len(rows(home, "FROM golden_history")) == 1
 
 
+def test_an_application_is_asked_every_time_and_its_stages_are_kept(
+    home: Path, index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    golden = tmp_path / "golden.csv"
+    golden.write_text(f"query,expect\n{index.texts[3]},chunk-3\n{index.texts[4]},chunk-4\n")
+    (tmp_path / "kept_stages.py").write_text(
+        "def search(query):\n    return {'dense': ['chunk-3', 'chunk-4'], 'reranked': ['chunk-4']}\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    question = {"store": str(index.path), "function": str(index.model), "device": "cpu", "golden": str(golden)}
+    for _ in range(2):
+        outcome = asked("why", **question, stages="python:kept_stages:search")
+        assert (outcome.verdict, outcome.exit_code, outcome.is_reused) == ("lost", 1, False)
+    cases = rows(
+        home, "SELECT DISTINCT expected, lost, coalesce(stage, 'none') AS stage FROM why_case ORDER BY expected"
+    )
+    assert [tuple(case.values()) for case in cases] == [("chunk-3", "found", "reranked"), ("chunk-4", "found", "none")]
+    found = rows(home, "SELECT DISTINCT item, value, of FROM answer_figure WHERE figure = 'found' ORDER BY item")
+    assert [tuple(one.values()) for one in found] == [("", 1.0, 2), ("dense", 1.0, 2), ("reranked", 0.5, 2)]
+    history = rows(home, "SELECT expected, lost, golden_found, said FROM golden_history")
+    assert [(one["expected"], one["lost"], one["golden_found"]) for one in history] == [("chunk-3", "reranked", 2)] * 2
+    assert "loses it at the stage reranked: dense has it 1st" in history[0]["said"]
+
+
 def test_runs_and_artifacts_have_names_of_what_was_asked(home: Path, index: Index) -> None:
     question = {"store": str(index.path)}
     state = ask("vectors", question, return_state=True)

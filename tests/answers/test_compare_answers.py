@@ -105,6 +105,25 @@ def test_golden_queries_that_were_found(own_home: Path, index: Index, tmp_path: 
     assert f"{len(lost)} of its searches are lost that were found" in page_of("previous", index.path)
 
 
+def test_a_row_that_a_stage_of_the_application_loses_since(
+    own_home: Path, index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "changed_stages.py").write_text(
+        "import json, pathlib\ndef search(query):\n    return json.loads(pathlib.Path('stages.json').read_text())\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    words = ("why", index.path, index.model, "--query", index.texts[3], "--expect", "chunk-3", "--device", "cpu")
+    for shown in (["chunk-3"], ["chunk-4"]):
+        (tmp_path / "stages.json").write_text(json.dumps({"dense": ["chunk-4", "chunk-3"], "shown": shown}))
+        run(*words, "--stages", "python:changed_stages:search", "--keep")
+    (one,) = compared("previous", index.path)["answers"]
+    ((before, now, sentence),) = [(row["before"], row["now"], row["sentence"]) for row in one["cases"]]
+    assert (before, now) == ("found", "shown")
+    assert "loses it at the stage shown: dense has it 2nd" in sentence
+    moved = {(row["figure"], row["item"]): row["delta"] for row in one["figures"]}
+    assert (moved["found", "dense"], moved["found", "shown"], moved["found", ""]) == (0, -1, 0)
+
+
 def test_what_a_check_scored_is_kept(own_home: Path, models: tuple[Path, Path]) -> None:
     from embaudit.api.reading import open_warehouse
 

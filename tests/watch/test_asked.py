@@ -44,13 +44,15 @@ def test_files_stand_beside_the_list_and_the_lists_device_is_taken(tmp_path: Pat
     (tmp_path / "watch.toml").write_text(
         '[settings]\ndevice = "cpu"\n'
         '[[why]]\nstore = "rows.faiss"\nfunction = "model"\ngolden = "golden.csv"\ntexts = "texts.csv"\n'
+        'stages = "python:app:search"\n'
         '[[vectors]]\nstore = "postgresql://host/db"\nfunction = "python:app:embed"\nalso = ["model", "packaged:x"]\n'
         'device = "cuda"\nevery = "week"\n'
     )
     entries = read_watch_list(tmp_path / "watch.toml").questions
     (vectors,), (why,) = (entry.questions for entry in entries)
-    named = {name: getattr(why, name) for name in ("store", "function", "golden", "texts", "device")}
+    named = {name: getattr(why, name) for name in ("store", "function", "golden", "texts", "device", "stages")}
     assert named == {
+        "stages": "python:app:search",
         **{"store": str(tmp_path / "rows.faiss"), "function": str(tmp_path / "model")},
         **{"golden": str(tmp_path / "golden.csv"), "texts": str(tmp_path / "texts.csv"), "device": "cpu"},
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from embaudit.questions.why.case import Case, StoreAnswer
+from embaudit.questions.why.stage_trace import StageTrace
 from embaudit.questions.why.unexpected import LEFT_OUT, CameUp
 from embaudit.questions.why.verdict import Diagnosis
 
@@ -12,7 +13,7 @@ from embaudit.questions.why.verdict import Diagnosis
 ABOVE = 10
 
 
-def case_as_json(case: Case, lost: Diagnosis, up: CameUp | None) -> dict[str, Any]:
+def case_as_json(case: Case, lost: Diagnosis, up: CameUp | None, trace: StageTrace | None = None) -> dict[str, Any]:
     """Everything that is known of a search."""
     row, read, piece = case.row, case.read, case.piece
     return {
@@ -50,6 +51,7 @@ def case_as_json(case: Case, lost: Diagnosis, up: CameUp | None) -> dict[str, An
         "rank_encoded_again": case.again,
         "another_function": None if case.also is None else vars(case.also),
         "store": None if case.answer is None else _answer(case.answer),
+        "stages": None if trace is None else trace.as_json(),
         **({} if up is None else _came_up(up)),
     }
 

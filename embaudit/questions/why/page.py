@@ -9,6 +9,7 @@ from embaudit.declared.document import Column, Page, Section, Table, Value
 from embaudit.questions.why.above import counted_kinds
 from embaudit.questions.why.case import Case
 from embaudit.questions.why.mends import TriedMend
+from embaudit.questions.why.stage_trace import StageTrace
 from embaudit.questions.why.unexpected import LEFT_OUT, CameUp
 from embaudit.questions.why.verdict import Diagnosis, heading_of
 from embaudit.statistics.intervals import exact_share
@@ -37,25 +38,40 @@ def _sections(report: WhyReport) -> Iterator[Section]:
     cases = report.cases
     if len(cases) == 1:
         case, lost = cases[0]
-        yield Section("The walk", [_walk(report, case, lost)])
+        yield Section("The walk", [_walk(report, case, lost, _trace(report, 0))])
         if (up := report.came_up.get(0)) is not None and up.left_out:
             yield Section("Words left out", [_left_out(up)])
         if case.above:
             yield Section("Above it", [_above(case)])
+        if (trace := _trace(report, 0)) is not None and trace.lost_at and trace.instead:
+            yield Section("In its place", [trace.table()])
         return
     yield Section("Where they were lost", [_shares(report)])
+    if report.stages is not None and report.stages.traces:
+        yield report.stages.section()
     if report.mends:
         yield Section("What would find them", [_mends(report)])
-    yield Section("Each of them", [_each(cases)])
-    shown = [place for place, (_, lost) in enumerate(cases) if lost.lost not in ("found", "not shown")]
+    yield Section("Each of them", [_each(report)])
+    lost_later = {} if report.stages is None else report.stages.lost
+    shown = [
+        place for place, (_, lost) in enumerate(cases) if lost.lost not in ("found", "not shown") or place in lost_later
+    ]
     for place in shown[:WALKED]:
         case, lost = cases[place]
         up = report.came_up.get(place)
         left_out = [_left_out(up)] if up is not None and up.left_out else []
-        yield Section(cut(case.query, LONGEST), [lost.told, _walk(report, case, lost), *left_out])
+        trace = lost_later.get(place)
+        instead: list[str | Table] = [] if trace is None else [trace.told_with_mend]
+        if trace is not None and trace.instead:
+            instead.append(trace.table())
+        yield Section(cut(case.query, LONGEST), [lost.told, _walk(report, case, lost, trace), *left_out, *instead])
 
 
-def _walk(report: WhyReport, case: Case, lost: Diagnosis) -> Table:
+def _trace(report: WhyReport, place: int) -> StageTrace | None:
+    return None if report.stages is None else report.stages.traces.get(place)
+
+
+def _walk(report: WhyReport, case: Case, lost: Diagnosis, trace: StageTrace | None) -> Table:
     rows = [
         ("row", _row(report, case)),
         ("function", _function(report, case)),
@@ -79,6 +95,8 @@ def _walk(report: WhyReport, case: Case, lost: Diagnosis) -> Table:
         rows.append(("also", str(case.also)))
     if lost.trials:
         rows.append(("mends", "; ".join(map(_tried, lost.trials))))
+    if trace is not None:
+        rows.append(("stages", trace.told))
     return Table((Column("step"), Column("what it shows", is_prose=True)), [row for row in rows if row[1]])
 
 
@@ -224,11 +242,13 @@ def _shares(report: WhyReport) -> Table:
     return Table(columns, rows)
 
 
-def _each(cases: list[tuple[Case, Diagnosis]]) -> Table:
+def _each(report: WhyReport) -> Table:
+    later = {} if report.stages is None else report.stages.lost
     columns = (
         Column("query", is_prose=True),
         Column("expected"),
         Column("lost"),
+        Column("stage"),
         Column("exact", ","),
         Column("store", ","),
         Column("BM25", ","),
@@ -239,11 +259,14 @@ def _each(cases: list[tuple[Case, Diagnosis]]) -> Table:
             cut(case.query, LONGEST),
             cut(case.expected, 30),
             lost.lost,
+            later[place].lost_at if place in later else "",
             case.rank,
             None if case.answer is None else case.answer.rank,
             case.words,
-            lost.sentence,
+            later[place].sentence if place in later and lost.lost == "found" else lost.sentence,
         )
-        for case, lost in sorted(cases, key=lambda one: one[1].lost == "found")
+        for place, (case, lost) in sorted(
+            enumerate(report.cases), key=lambda one: one[1][1].lost == "found" and one[0] not in later
+        )
     ]
     return Table(columns, rows, brief=25)

@@ -64,6 +64,11 @@ class WhyQuestion(CheckpointOptions, RoleOptions, CacheOptions, QuerySettingsPar
     also: Annotated[Any, Option(metavar="FUNCTION", holds="function")] = Field(
         None, description="Another function: where it would put what this one loses."
     )
+    stages: Annotated[Any, Option(metavar="OBJECT", holds="object")] = Field(
+        None,
+        description="The application, a Python object or its name (python:MODULE:NAME), that gives for a query the ids "
+        "after each of its stages. Which of them loses the row, and what stands there instead?",
+    )
 
     @property
     def cases(self) -> list[GoldenQuery]:
@@ -73,6 +78,11 @@ class WhyQuestion(CheckpointOptions, RoleOptions, CacheOptions, QuerySettingsPar
         if self.unexpected is not None and (self.expect is not None or self.golden is not None):
             raise UsageError(
                 "--unexpected asks why a row came up, --expect and --golden why one did not.",
+                next_step="Ask one after the other.",
+            )
+        if self.unexpected is not None and self.stages is not None:
+            raise UsageError(
+                "--stages says which stage loses a row, --unexpected asks why one came up.",
                 next_step="Ask one after the other.",
             )
         found = [] if self.golden is None else read_golden(Path(self.golden))
@@ -107,6 +117,11 @@ class WhyQuestion(CheckpointOptions, RoleOptions, CacheOptions, QuerySettingsPar
             pairs.setdefault(query, []).append(row)
         return pairs
 
+    @property
+    def is_live(self) -> bool:
+        # An application's own code may do something else tonight.
+        return self.stages is not None
+
     def texts_sent(self) -> Iterator[SentTexts]:
         warning = "they would leave this one"
         yield SentTexts([self.function], f"{len(self.cases):,} queries, and about 100 stored texts", warning)
@@ -117,10 +132,12 @@ class WhyQuestion(CheckpointOptions, RoleOptions, CacheOptions, QuerySettingsPar
         from embaudit.embedders.opened import open_kept
         from embaudit.questions.store_opened import opened_first, with_filter
         from embaudit.questions.why.absent import OtherPlaces
+        from embaudit.questions.why.application import open_application
         from embaudit.questions.why.report import look_into
         from embaudit.questions.why.verdict import ShownResults
 
         cases, named = self.cases, str(self.store)
+        application = None if self.stages is None else open_application(self.stages)
         rows = self.read_options(allow_pickle=self.allow_pickle)
         calls = self.calls(self.function, *([] if self.also is None else [self.also]))
         first = opened_first(named, replace(rows, where=()))
@@ -139,6 +156,7 @@ class WhyQuestion(CheckpointOptions, RoleOptions, CacheOptions, QuerySettingsPar
                 cut_off=ShownResults(self.k, self.min_score),
                 severe=() if self.tokens is None else _severe_ids(Path(self.tokens), function),
                 also=other,
+                application=application,
                 places=OtherPlaces(named, rows),
                 is_unexpected=self.unexpected is not None,
                 seed=self.seed,

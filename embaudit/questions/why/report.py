@@ -16,12 +16,14 @@ from embaudit.questions.answer import AnswerFigure, Up
 from embaudit.questions.report import HOW_IT_IS_ASKED, Report
 from embaudit.questions.why.absent import OtherPlaces, in_fields
 from embaudit.questions.why.another import ranks_by
+from embaudit.questions.why.application import Application
 from embaudit.questions.why.as_json import case_as_json
 from embaudit.questions.why.case import OTHER_QUERIES, ByAnother, Case
 from embaudit.questions.why.findings import findings_of
 from embaudit.questions.why.lost import MOSTLY, where_lost
 from embaudit.questions.why.mends import MendOfMany, cheapest_first, told_of_many
 from embaudit.questions.why.page import why_page
+from embaudit.questions.why.stages import StageTraces, asked, ids_that_serve, traced
 from embaudit.questions.why.unexpected import CameUp, came_up, not_shown, why_it_came_up
 from embaudit.questions.why.verdict import Diagnosis, ShownResults, heading, heading_of
 from embaudit.questions.why.walk import Progress, SearchTraces, walk
@@ -29,6 +31,7 @@ from embaudit.statistics.intervals import exact_share
 from embaudit.stores.search import Settings
 from embaudit.stores.store import Store
 from embaudit.words.errors import CorpusError
+from embaudit.words.sentences import within
 
 K = 10
 # What becomes of a row that should not come up.
@@ -46,6 +49,7 @@ class WhyReport(Report):
         lost: of each case of ``walked``, where it was lost.
         not_searched: why the store's own search could not be asked; empty if it could, or there is none.
         came_up: by case, what is known of a row that should not have come up.
+        stages: of the application; None if none was named.
     """
 
     levels: ClassVar[dict[str, Level]] = {
@@ -62,6 +66,7 @@ class WhyReport(Report):
     findings: tuple[Finding, ...] = ()
     seconds: float = 0.0
     came_up: Mapping[int, CameUp] = field(default_factory=dict)
+    stages: StageTraces | None = None
 
     @property
     def cases(self) -> list[tuple[Case, Diagnosis]]:
@@ -77,6 +82,12 @@ class WhyReport(Report):
         return sum(count for word, count in self.counts.items() if word not in (*UP, "found", "not told"))
 
     @property
+    def lost_by_application(self) -> int:
+        """Rows that the search finds, and that the application loses after it."""
+        lost = {} if self.stages is None else self.stages.lost
+        return sum(self.lost[place].lost == "found" for place in lost)
+
+    @property
     def mends(self) -> list[MendOfMany]:
         """What would find the lost ones, the cheapest first."""
         return list(cheapest_first([one.trials for one in self.lost if one.lost not in (*UP, "found", "not told")]))
@@ -87,12 +98,16 @@ class WhyReport(Report):
         for word in UP:
             if word in words:
                 return word
+        if self.lost_by_application:
+            return "lost"
         return "lost" if words - {"found", "not told"} else "not told" if "not told" in words else "found"
 
     @property
     def line(self) -> str:
         if len(self.lost) == 1:
             one = self.lost[0]
+            if self.lost_by_application:
+                return f"Lost after the search, by the application. In the search: {within(one.sentence)}"
             return f"{heading(one)}. {one.sentence}"
         found, cases = self.counts["found"], len(self.lost)
         if self.verdict in UP:
@@ -103,7 +118,8 @@ class WhyReport(Report):
         rest = (f"; lost: {lost}" if lost else "") + (
             f"; not told: {counts['not told']:,}" if counts["not told"] else ""
         )
-        return f"{found:,} of {cases:,} are found ({found / cases:.0%} [{low:.0%}, {high:.0%}]){rest}."
+        after = f"; the application loses {self.lost_by_application:,} of these" if self.lost_by_application else ""
+        return f"{found:,} of {cases:,} are found ({found / cases:.0%} [{low:.0%}, {high:.0%}]){after}{rest}."
 
     @property
     def cause(self) -> Finding | None:
@@ -129,21 +145,30 @@ class WhyReport(Report):
             yield AnswerFigure("lost", count, word, of=len(self.lost))
         for one in self.mends:
             yield AnswerFigure("mended", one.more, one.mend.name, of=self.are_lost)
+        if self.stages is not None:
+            yield from self.stages.figures()
 
     def case_rows(self) -> Iterator[dict[str, Any]]:
-        for case, lost in self.cases:
+        stages = {} if self.stages is None else self.stages.lost
+        for place, (case, lost) in enumerate(self.cases):
+            trace = stages.get(place)
             yield {
                 "query": case.query,
                 "expected": case.expected,
-                **{name: getattr(lost, name) for name in ("lost", "cause", "sentence", "mend")},
+                "lost": lost.lost,
+                "cause": lost.cause,
+                "sentence": lost.sentence if trace is None else f"{lost.sentence} {trace.sentence}",
+                "mend": lost.mend or ("" if trace is None else trace.mend),
                 "exact_rank": case.rank,
                 "store_rank": None if case.answer is None else case.answer.rank,
                 "tried": None if lost.trial is None else lost.trial.mend.name,
                 "is_confirmed": lost.is_confirmed,
                 "mended_rank": None if lost.trial is None else lost.trial.after,
+                "stage": None if trace is None else trace.lost_at,
             }
 
     def as_json(self) -> dict[str, Any]:
+        traces = {} if self.stages is None else self.stages.traces
         return {
             "store": self.store.shown,
             "kind": self.store.kind,
@@ -160,8 +185,10 @@ class WhyReport(Report):
                 {"mend": one.mend.name, "cost": one.mend.cost.shown, "finds": one.found, "more": one.more}
                 for one in self.mends
             ],
+            "stages": None if self.stages is None else self.stages.as_json(),
             "cases": [
-                case_as_json(case, lost, self.came_up.get(place)) for place, (case, lost) in enumerate(self.cases)
+                case_as_json(case, lost, self.came_up.get(place), traces.get(place))
+                for place, (case, lost) in enumerate(self.cases)
             ],
             "findings": [vars(finding) for finding in self.by_level()],
             "seconds": round(self.seconds, 1),
@@ -178,6 +205,7 @@ def look_into(
     cut_off: ShownResults = FIRST_TEN,
     severe: Collection[int] = (),
     also: EmbeddingFunction | None = None,
+    application: Application | None = None,
     places: OtherPlaces | None = None,
     is_unexpected: bool = False,
     seed: int = 0,
@@ -191,10 +219,14 @@ def look_into(
         cut_off: what of the results it shows.
         severe: ids of tokens that an audit found to be sticky.
         also: another function, that is asked where it puts the rows that this one loses.
+        application: is asked for its stages, once for each query.
         places: where rows are looked for that the store has not.
         is_unexpected: whether the rows came up and should not have.
     """
     start = time.monotonic()
+    # First: code that fails is known at once.
+    queries = [one.query for one in golden]
+    answers = None if application is None else asked(application, queries, progress)
     search, failed = None, ""
     if store.search is not None:
         try:
@@ -216,6 +248,10 @@ def look_into(
         progress=progress,
         numbers=None if places is None else places.numbers({name for one in golden for name in one.expected}),
     )
+    stages = None
+    if application is not None and answers is not None:
+        rows = [[row for name in one.expected for row in walked.gathered.rows[name]] for one in golden]
+        stages = traced(application, answers, queries, ids_that_serve(rows, walked.gathered), walked.gathered)
     walked = _looked_elsewhere(walked, store, places)
     shown = shown if walked.metric == "l2" else cut_off
     own = 1.0 if walked.built is None or walked.built.form is None else walked.built.own
@@ -242,11 +278,20 @@ def look_into(
             lost[place] = why_it_came_up(ups[place], shown.k)
         elif lost[place].lost not in ("absent", "not told"):
             lost[place] = not_shown(case, shown.k, is_below=lost[place].cause == "score")
-    findings = findings_of(store, walked, failed)
+    findings = [*([] if stages is None else stages.all_findings()), *findings_of(store, walked, failed)]
     if search is not None and any(one.lost == "search" for one in lost):
         findings += [HOW_IT_IS_ASKED.finding("ok", note) for note in search.notes]
     return WhyReport(
-        store, function.name, walked, tuple(lost), shown, failed, tuple(findings), time.monotonic() - start, ups
+        store,
+        function.name,
+        walked,
+        tuple(lost),
+        shown,
+        failed,
+        tuple(findings),
+        time.monotonic() - start,
+        ups,
+        stages,
     )
 
 
