@@ -20,7 +20,9 @@ PROFILE ?= quick
 LOWEST := anatomy checkpoint concentration corpora geometry integrity length socm sticky/test_attention.py tables tempscale \
 	vocabulary warehouse/test_publish.py warehouse/test_staging.py
 
-.PHONY: help audit test test-all test-slow test-lowest coverage mutants check format docs site release bench lock clean
+NEWEST := $(filter-out warehouse/%,$(LOWEST)) warehouse sql steps
+
+.PHONY: help audit test test-all test-slow test-lowest test-newest coverage mutants check format docs site release bench lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -56,6 +58,17 @@ test-lowest: ## what touches a library, with the lowest version of every one (ne
 	@if command -v python3.11 >/dev/null; then $(MAKE) --no-print-directory .venv-lowest/.dev && \
 		$(subst $(BIN)/,.venv-lowest/bin/,$(PYTEST)) -m "not slow" $(LOWEST:%=tests/%); \
 		else echo "Not tested with the lowest versions: there is no python3.11 here." >&2; fi
+
+# Whatever pyproject.toml allows of these: what their next versions break is seen before anybody has them.
+.venv-newest/.dev: pyproject.toml requirements.lock
+	@rm -rf .venv-newest; $(PYTHON) -m venv .venv-newest
+	@echo "Setting up .venv-newest: requirements.lock, and the newest DuckDB, Prefect and transformers (once) ..."
+	@.venv-newest/bin/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e '.[packaged,dev]'
+	@.venv-newest/bin/python -m pip install --quiet --disable-pip-version-check --upgrade duckdb prefect transformers
+	@touch $@
+
+test-newest: .venv-newest/.dev ## what touches a library, with versions of DuckDB, Prefect and transformers that are not allowed yet
+	@$(subst $(BIN)/,.venv-newest/bin/,$(PYTEST)) -m "not slow" $(NEWEST:%=tests/%)
 
 test-all: test-slow test-lowest ## the rest: both of these, before a release
 
