@@ -257,6 +257,20 @@ def test_the_command(folder: Path, tmp_path: Path, declared: float) -> None:
 
 
 @pytest.mark.slow
+def test_half_precision_moves_a_score_by_less_than_the_limit(shared: Path) -> None:
+    """The figures of docs/reproduce.md: ρ on STSBenchmark in three precisions."""
+    with (shared / "data" / "sts" / "stsb" / "stsb-en-test.csv").open(newline="") as file:
+        firsts, seconds, wanted = zip(*csv.reader(file), strict=True)
+    found = {}
+    for dtype in ("float32", "bfloat16", "float16"):
+        checkpoint = load_checkpoint(PACKAGED, LoadOptions("cpu", dtype))
+        cosines = (vectors(checkpoint, [*firsts]) * vectors(checkpoint, [*seconds])).sum(axis=1)
+        found[dtype] = float(scipy.stats.spearmanr(cosines, [float(one) for one in wanted]).statistic)
+    assert found["float32"] == pytest.approx(0.8203, abs=1e-4)
+    assert all(abs(one - found["float32"]) < EXACTLY for one in found.values())
+
+
+@pytest.mark.slow
 def test_scores_that_mteb_published_of_the_packaged_checkpoint(shared: Path, tmp_path: Path) -> None:
     """SciFact and STSBenchmark, whole, as its results of all-MiniLM-L6-v2 have them."""
     (tmp_path / "data").mkdir()

@@ -34,6 +34,7 @@ from embaudit.measures.quality.quality import (
 )
 from embaudit.measures.quality.scale import SCORE_SCALE
 from embaudit.measures.quality.scores import CollectionScorer, PairScorer, ResampledScore
+from embaudit.measures.quality.wordings import WORDINGS
 from embaudit.measures.quality.words import COLLAPSED, WORDS, words_findings
 from embaudit.words.errors import MeasureError
 
@@ -70,12 +71,10 @@ class CallerPrompts:
 
 # What well-known families want before texts, which their servers do not always add.
 FAMILIES = {
-    "the pair of prompts of E5": CallerPrompts("query: ", "passage: "),
-    "the pair of prompts of Nomic": CallerPrompts("search_query: ", "search_document: "),
-    "the query prompt of BGE": CallerPrompts("Represent this sentence for searching relevant passages: "),
-    "an instruction before queries": CallerPrompts(
-        "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery: "
-    ),
+    "the pair of prompts of E5": CallerPrompts(WORDINGS["E5"], "passage: "),
+    "the pair of prompts of Nomic": CallerPrompts(WORDINGS["Nomic"], "search_document: "),
+    "the query prompt of BGE": CallerPrompts(WORDINGS["BGE"]),
+    "an instruction before queries": CallerPrompts(WORDINGS["E5 instruct"]),
 }
 WHERE_PROMPTS = "the prompts that callers or the server have to add"
 WHERE_CASE = "the server's tokenizer, or its do_lower_case"
