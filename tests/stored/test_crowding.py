@@ -19,10 +19,12 @@ from embaudit.corpora import load_corpus
 from embaudit.embedders.checkpoint import CheckpointFunction
 from embaudit.pages.html import render
 from embaudit.questions.answer import CrowdingRow
-from embaudit.questions.vectors.crowding import Sentinels, crowding_in
+from embaudit.questions.vectors.crowding import Sentinels, crowding_in, fragments
+from embaudit.questions.vectors.profile import profile_of
 from embaudit.questions.vectors.question import VectorsQuestion
 from embaudit.questions.vectors.report import StoredReport
 from embaudit.questions.vectors.unit import unit_float32
+from embaudit.stores.opened import open_store
 
 
 @pytest.fixture(scope="module")
@@ -79,29 +81,17 @@ def test_a_text_that_was_made_to_come_up_is_named(
 def test_what_it_met_and_displaced_is_that_of_loops(
     tmp_path: Path, texts: list[str], function: MeanOfWords, made: str
 ) -> None:
-    sent: list[list[str]] = []
-
-    class Recorded:
-        def encode(self, given: Sequence[str], **_: object) -> np.ndarray:
-            sent.append([*given])
-            return function.encode(given)
-
     stored = [*texts, made]
-    (row,) = asked(written(tmp_path, function, stored), Recorded()).crowding_rows()
-    # What was asked and is hardly ever stored itself: a few words out of one row each, in the order of the rows.
-    plain = [" ".join(text.split()) for text in stored]
-    queries = [one for given in sent if sum(one in stored for one in given) < len(given) / 2 for one in given]
-    queries = [one for one in queries if len(one) > 1 and any(one in text for text in plain)]
-    assert len(queries) == row["sentinels"]
-    sentinels: dict[str, int] = {}
-    last = -1
-    for one in queries:
-        last = next(place for place in range(last + 1, len(plain)) if one in plain[place])
-        sentinels[one] = last
+    store = written(tmp_path, function, stored)
+    (row,) = asked(store, function).crowding_rows()
+    sample = profile_of(open_store(store), 0).sample.with_text
+    sentinels, places = fragments(sample)
+    assert len(sentinels) == row["sentinels"]
     vectors = function.encode(stored).astype(np.float64)
     met, instead = 0, set()
-    for one, own in sentinels.items():
-        cosines = vectors @ function.encode([one])[0]
+    for words, own in zip(sentinels, sample.numbers[places], strict=True):
+        assert words in " ".join(stored[own].split())
+        cosines = vectors @ function.encode([words])[0]
         best = sorted((place for place in range(len(stored)) if place != own), key=lambda place: -cosines[place])
         if len(texts) in best[: row["first"]]:
             met += 1

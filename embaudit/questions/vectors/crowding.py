@@ -276,7 +276,7 @@ def sentinels_for(
     if profile.sample.vectors.dtype == np.uint8 or len(sample) < FEWEST_SENTINELS:
         return None
     rows = first_of_each(profile)
-    texts, places = _fragments(sample)
+    texts, places = fragments(sample)
     if min(len(texts), len(rows)) < FEWEST_SENTINELS:
         return None
     if function.checkpoint is None:
@@ -303,7 +303,7 @@ def first_of_each(profile: Profile) -> np.ndarray:
     return np.sort(profile.numbers[usable[first]])
 
 
-def _fragments(sample: SomeRows) -> tuple[list[str], list[int]]:
+def fragments(sample: SomeRows) -> tuple[list[str], list[int]]:
     """A few words from anywhere in each of the first rows that have different texts, and the rows' places."""
     generator = np.random.default_rng(0)
     found: dict[str, int] = {}
