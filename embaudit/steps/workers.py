@@ -215,9 +215,9 @@ class _OfCluster:
             try:
                 return self._future.result(timeout=SECONDS_TO_LOOK)
             except TimeoutError:
-                # It may be the call's own.
+                # The call's own; or the result came just after the wait ended.
                 if self._future.done():
-                    raise
+                    return self._future.result()
             # The scheduler itself would wait forever for workers to come.
             looks = 0 if self._client.nthreads() else looks + 1
             if looks == LOOKS:

@@ -30,6 +30,7 @@ from embaudit.embedders.opened import open_function
 from embaudit.questions.question import Progress
 from embaudit.questions.vectors.question import VectorsQuestion
 from embaudit.questions.vectors.report import StoredReport
+from embaudit.steps.workers import _OfCluster
 from embaudit.words.errors import CheckpointError, MeasureError, UsageError
 
 DASK = pytest.mark.skipif(importlib.util.find_spec("distributed") is None, reason="needs pip install 'embaudit[dask]'")
@@ -211,6 +212,27 @@ def test_a_cluster_that_loses_its_last_worker_is_named_and_the_same_command_goes
         again: list[int] = []
         assert rows(compared(1, "whole.csv", again.append, **at)) == (True, 600, 600, 50)
         assert again[-1] == 600 - seen[-1]
+
+
+@pytest.mark.parametrize("own", [None, TimeoutError("the call's own")], ids=["came late", "the call's own"])
+def test_a_result_that_comes_as_the_wait_for_it_ends_is_taken(own: TimeoutError | None) -> None:
+    class Late:
+        def result(self, timeout: float | None = None) -> int:
+            if timeout is not None:
+                raise TimeoutError("timed out")
+            if own:
+                raise own
+            return 7
+
+        def done(self) -> bool:
+            return True
+
+    expected = _OfCluster(None, Late())
+    if own is None:
+        assert expected.result() == 7
+    else:
+        with pytest.raises(TimeoutError, match="the call's own"):
+            expected.result()
 
 
 @pytest.mark.slow
