@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, get_args
 
 from embaudit.checkpoint.files import is_pickle, weight_files
@@ -258,6 +260,9 @@ def recipe_of(resolved: ResolvedCheckpoint, options: LoadOptions) -> Recipe:
 
 def choose_device(device: str) -> str:
     """``auto`` is CUDA, Apple's MPS or the CPU, in this order; a named device must exist."""
+    # Importing torch takes 1.5 s, and an audit whose results are staged needs nothing else of it.
+    if device == "cpu" or (device == "auto" and _is_built_for_processors()):
+        return "cpu"
     import torch
 
     available = ["cuda"] if torch.cuda.is_available() else []
@@ -273,6 +278,13 @@ def choose_device(device: str) -> str:
             next_step=f"Choose one of: auto, {', '.join(available)}.",
         )
     return device
+
+
+def _is_built_for_processors() -> bool:
+    """Whether torch's version says that it supports no accelerator, so that it need not be imported to know."""
+    with suppress(PackageNotFoundError):
+        return version("torch").endswith("+cpu")
+    return False
 
 
 def choose_dtype(dtype: str) -> str:

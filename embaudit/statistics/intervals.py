@@ -218,9 +218,15 @@ def correlation_interval(
 
 def spearman(values: np.ndarray, wanted: np.ndarray) -> float | None:
     """Spearman's ρ; None if one side is constant."""
-    ranks = [scipy.stats.rankdata(side) - (len(side) + 1) / 2 for side in (values, wanted)]
-    norms = [float(np.linalg.norm(side)) for side in ranks]
-    return None if 0 in norms else float(ranks[0] @ ranks[1] / (norms[0] * norms[1]))
+    ranks = centred_ranks(values), centred_ranks(wanted)
+    return None if ranks[0] is None or ranks[1] is None else float(ranks[0] @ ranks[1])
+
+
+def centred_ranks(values: np.ndarray) -> np.ndarray | None:
+    """(n,) ranks without their mean, of length 1, so that their products are Spearman's ρ; None if all are equal."""
+    ranks = scipy.stats.rankdata(values) - (len(values) + 1) / 2
+    length = np.linalg.norm(ranks)
+    return None if length == 0 else np.asarray(ranks / length)
 
 
 def mean_spearman(values: np.ndarray, wanted: np.ndarray, groups: np.ndarray) -> float | None:

@@ -19,6 +19,7 @@ from embaudit.warehouse.lake import is_conflict
 from embaudit.warehouse.tables import TABLES
 from embaudit.warehouse.write import StagedTable, replace_rows, sql_value, transaction, write_table
 from embaudit.words.errors import WarehouseError
+from embaudit.words.masking import masker
 
 __all__ = [
     "AuditRecord",
@@ -241,7 +242,8 @@ def _forget_other_expectations(
 ) -> None:
     """Delete results of an earlier attempt with other arguments or shards."""
     names = ("table_name", "shard", "expectation", "column_name", "kwargs")
-    now = {tuple(sql_value(row[name]) for name in names) for row in rows}
+    mask = masker()
+    now = {tuple(sql_value(row[name], mask) for name in names) for row in rows}
     kept = connection.execute(f"SELECT {', '.join(names)} FROM expectation_result WHERE audit_id = ?", [audit_id])
     stale = [[audit_id, *key] for key in kept.fetchall() if key not in now]
     if stale:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -30,7 +30,7 @@ from embaudit.warehouse.explain import explain
 from embaudit.warehouse.lake import is_conflict, is_lake, is_unreachable, touch
 from embaudit.warehouse.tables import TABLES
 from embaudit.words.errors import StorageError, WarehouseError
-from embaudit.words.masking import masked_output
+from embaudit.words.masking import masked_output, masker
 
 # `PRIMARY KEY (a, b)` as the last element of a table, after the comma and comments of the previous column.
 TABLE_KEY = re.compile(r",(?P<between>(?:\s|--[^\n]*\n)*)PRIMARY KEY\s*\((?P<columns>[^)]*)\)")
@@ -113,7 +113,8 @@ def replace_rows(connection: duckdb.DuckDBPyConnection, table: str, rows: Sequen
         return
     columns = list(rows[0])
     keys = primary_keys()[table]
-    values = [[sql_value(row[column]) for column in columns] for row in rows]
+    mask = masker()
+    values = [[sql_value(row[column], mask) for column in columns] for row in rows]
     # Keep the last row of each key; within one statement DuckDB would keep the first, and a lake all.
     last = {tuple(row[columns.index(key)] for key in keys): row for row in values}
     kinds = {name: kind for name, kind, *_ in connection.execute(f"DESCRIBE {table}").fetchall()}
@@ -128,11 +129,11 @@ def replace_rows(connection: duckdb.DuckDBPyConnection, table: str, rows: Sequen
     connection.execute(f"{verb} {table} BY NAME {given}", parameters)
 
 
-def sql_value(value: Any) -> Any:
+def sql_value(value: Any, mask: Callable[[str], str] = masked_output) -> Any:
     """A value in the form accepted by a column: structures as JSON; text without secrets."""
     if isinstance(value, (dict, list)):
         value = json.dumps(_without_nan(value), sort_keys=True, default=str)
-    return masked_output(value) if isinstance(value, str) else value
+    return mask(value) if isinstance(value, str) else value
 
 
 def _write_keyed(connection: duckdb.DuckDBPyConnection, table: DeclaredTable, audit_id: str, paths: list[str]) -> None:

@@ -15,7 +15,7 @@ import functools
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -100,14 +100,23 @@ def masked_output(text: str, *, plain: bool = False) -> str:
     Args:
         plain: also mask secrets that are a plain word or number. In output they may be a name in JSON, or a figure.
     """
+    return masker(plain=plain)(text)
+
+
+def masker(*, plain: bool = False) -> Callable[[str], str]:
+    """``masked_output`` for many texts, by what is secret now: looking that up takes longer than a short text."""
     known = _known(frozenset(os.environ.items()), frozenset(_kept))
     secrets = [secret for secret in known if plain or not secret.is_plain]
-    for secret in secrets:
-        text = secret.mask(text)
-    # After the whole ones: the end of one may be the whole of another.
-    for secret in secrets:
-        text = secret.mask_rest(text)
-    return text
+
+    def mask(text: str) -> str:
+        for secret in secrets:
+            text = secret.mask(text)
+        # After the whole ones: the end of one may be the whole of another.
+        for secret in secrets:
+            text = secret.mask_rest(text)
+        return text
+
+    return mask
 
 
 def mask_error(error: BaseException) -> None:

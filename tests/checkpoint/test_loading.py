@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -79,6 +80,18 @@ def test_auto_takes_an_accelerator_where_there_is_one() -> None:
     expected = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
     assert choose_device("auto") == expected
     assert choose_device("cpu") == "cpu"
+
+
+def test_the_device_and_the_machine_are_known_without_importing_torch() -> None:
+    """An audit whose results are staged asks nothing else of torch."""
+    if not version("torch").endswith("+cpu"):
+        pytest.skip("needs a CPU build of torch")
+    script = (
+        "import sys; from embaudit.checkpoint import load, precision;"
+        "print(load.choose_device('auto'), precision.machine('cpu')['torch'], 'torch' in sys.modules)"
+    )
+    said = subprocess.check_output([sys.executable, "-c", script], text=True).split()
+    assert said == ["cpu", version("torch"), "False"]
 
 
 def test_an_accelerator_gives_the_same_vectors(bert: Path) -> None:

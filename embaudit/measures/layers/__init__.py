@@ -14,8 +14,9 @@ from pydantic import Field
 from embaudit.measures.layers.tables import ROWS
 from embaudit.measures.measure import DrawnSettings, Measure, Readable, Work, parts_of
 
-# Time of a core for what a layer's states and attention of one token are read for (`benchmarks/README.md`).
-TOKEN_SECONDS = 6.6e-5
+# Time of a core for one weight of one head's attention, with what else is read of its layer's states; and for a layer's
+# norms of W_o W_v, by d³ (`benchmarks/README.md`).
+WEIGHT_SECONDS, NORM_SECONDS = 1.35e-7, 1.8e-9
 
 
 class LayerSettings(DrawnSettings):
@@ -26,7 +27,9 @@ class LayerSettings(DrawnSettings):
 
     def work(self, readable: Readable) -> Iterator[Work]:
         for read in super().work(readable):
-            yield replace(read, core_seconds=read.texts * read.tokens * readable.layers * TOKEN_SECONDS)
+            attention = read.texts * readable.heads * read.tokens**2 * WEIGHT_SECONDS
+            norms = readable.layers * readable.hidden_size**3 * NORM_SECONDS
+            yield replace(read, core_seconds=attention + norms)
 
 
 MEASURE_VERSION = 7

@@ -73,6 +73,7 @@ class LayerBatch:
         tokens: n, the same for all of them.
         values: by name (RATIOS and SPREADS), (B,) float64; NaN where undefined.
         heads: by name (lambda, sigma_a, attention_spread), (B, H) float64.
+        weights: norms of the layer's W_o W_v, the same for all texts.
     """
 
     layer: int
@@ -80,6 +81,7 @@ class LayerBatch:
     tokens: int
     values: dict[str, np.ndarray]
     heads: dict[str, np.ndarray]
+    weights: ValueOutput
 
 
 @dataclass(frozen=True)
@@ -240,7 +242,7 @@ def layer_batch(state: LayerState, weights: ValueOutput, positions: np.ndarray, 
     values = {name: np.where(np.isfinite(value), value, np.nan) for name, value in values.items()}
     attention_spread = np.diagonal(products, axis1=1, axis2=2)
     heads = {"lambda": lambda_heads, "sigma_a": sigma, "attention_spread": attention_spread}
-    return LayerBatch(state.layer, positions, n, values, heads)
+    return LayerBatch(state.layer, positions, n, values, heads, weights)
 
 
 def spread_and_mean(M: torch.Tensor) -> tuple[np.ndarray, np.ndarray]:

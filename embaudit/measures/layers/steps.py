@@ -17,7 +17,7 @@ import pyarrow as pa
 from embaudit.checkpoint.anatomy import anatomy_of
 from embaudit.corpora.draw import Draw
 from embaudit.measures.layers import MEASURE_VERSION, LayerSettings
-from embaudit.measures.layers.layers import LAMBDAS, RATIOS, LayerBatch, PooledBatch, constants
+from embaudit.measures.layers.layers import LAMBDAS, RATIOS, LayerBatch, PooledBatch
 from embaudit.measures.layers.tables import LayerHeadStatRow, LayerStatRow, LayerTextRow, PooledStatRow
 from embaudit.measures.layers.terms import ValueOutput
 from embaudit.measures.run import Run
@@ -276,7 +276,7 @@ class Collector:
                 next_step="Give a corpus of longer texts.",
             )
         anatomy = anatomy_of(model)
-        weights = constants(anatomy)
+        weights = [self.batches[layer][0].weights for layer in sorted(self.batches)]
         layers, heads = [], []
         for layer in sorted(self.batches):
             batches = self.batches[layer]

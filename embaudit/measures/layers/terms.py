@@ -99,18 +99,26 @@ def value_output(value: torch.Tensor, output: torch.Tensor) -> ValueOutput:
         head_norm=_operator_norm(W, V).cpu().numpy(),
         norm=float(_operator_norm(stacked_outputs.T[None], stacked_values[None])[0]),
         products=products.cpu().numpy(),
-        value_norm=torch.linalg.matrix_norm(V, 2).cpu().numpy(),
+        value_norm=_largest_root(torch.einsum("aiaj->aij", of_values)).cpu().numpy(),
         dimension=dimension,
     )
 
 
 def _operator_norm(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    """‖left·right‖_op of (B, d, k) and (B, k, d'), reduced to (k, k) matrices (or smaller) by QR on both sides."""
+    """‖left·right‖_op of (B, d, k) and (B, k, d'); of a small k by QR on both sides, as that of a (k, k) matrix."""
     import torch
 
-    of_left = torch.linalg.qr(left, mode="r").R
-    of_right = torch.linalg.qr(right.transpose(1, 2), mode="r").R
-    return torch.linalg.matrix_norm(of_left @ of_right.transpose(1, 2), 2)
+    if left.shape[2] < min(left.shape[1], right.shape[2]):
+        left, right = torch.linalg.qr(left, mode="r").R, torch.linalg.qr(right.mT, mode="r").R.mT
+    product = left @ right
+    return _largest_root(product.mT @ product)
+
+
+def _largest_root(gram: torch.Tensor) -> torch.Tensor:
+    """‖M‖_op of each MᵀM (B, k, k): a third of the time of M's singular values, and as exact for the largest."""
+    import torch
+
+    return torch.linalg.eigvalsh(gram)[:, -1].clamp(min=0).sqrt()
 
 
 # Up to this length the exact method is faster on a CPU (benchmarks, sigma).

@@ -48,8 +48,9 @@ class LengthSettings(DrawnSettings):
     def work(self, readable: Readable) -> Iterator[Work]:
         for corpus in self.corpora:
             yield readable.read(corpus, self.texts, up_to=self.longest)
-            # Truncations at up to eight lengths, half as long on average; and windows, with two special tokens each.
-            controls = readable.read(corpus, self.control_texts, times=4, up_to=self.longest)
+            # Truncations at up to eight lengths, half as long on average, of the three texts in four that reach all of
+            # them; and windows, with two special tokens each.
+            controls = readable.read(corpus, self.control_texts, times=3, up_to=self.longest)
             yield controls
             yield Work(controls.texts / 4 * controls.tokens / self.window, self.window + 2)
             for length in self.sigma_lengths:

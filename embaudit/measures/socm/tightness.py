@@ -41,7 +41,7 @@ import numpy as np
 from embaudit.corpora.downstream.task import unit_rows
 from embaudit.measures.socm.clouds import TokenCloud, token_cloud
 from embaudit.measures.socm.pairs import given_pairs
-from embaudit.statistics.intervals import MIN_UNITS, jackknife_half_width, mean_with_interval, spearman
+from embaudit.statistics.intervals import MIN_UNITS, centred_ranks, jackknife_half_width, mean_with_interval
 from embaudit.words.errors import NotMeasurable
 from embaudit.words.estimate import Estimate
 
@@ -143,9 +143,10 @@ def pair_tightness(
 def exact_w2_squared(a: TokenCloud, b: TokenCloud) -> float | None:
     """Squared 2-Wasserstein distance between two scaled clouds with equal weights; None if the solver gave up."""
     import ot
+    from scipy.spatial.distance import cdist
 
     X, Y = (cloud.centred + cloud.unit_mean for cloud in (a, b))
-    costs = np.square(X[:, None, :] - Y[None, :, :]).sum(axis=2)
+    costs = cdist(X, Y, "sqeuclidean")
     value, log = ot.emd2(
         np.full(a.n, 1 / a.n), np.full(b.n, 1 / b.n), costs, numItermax=MAX_PIVOTS, log=True, check_marginals=False
     )
@@ -267,11 +268,17 @@ def compare_poolings(
     directions = vectors / np.linalg.norm(vectors, axis=2, keepdims=True).clip(min=1e-30)
     to_mean = np.einsum("tpd,td->tp", directions, directions[:, 0])
     groups = np.arange(len(texts)) % min(GROUPS, len(texts))
+    parts = [np.ones(len(angles), dtype=bool), *_without_each(groups[first], groups[second])]
+    wanted = [centred_ranks(angles[part]) for part in parts]
     found = []
     for place, name in enumerate(POOLINGS):
-        cosines = np.einsum("kd,kd->k", directions[first, place], directions[second, place])
-        correlation = spearman(1 - cosines, angles)
-        half = None if correlation is None else _half_width(1 - cosines, angles, groups[first], groups[second])
+        cosines = (directions[:, place] @ directions[:, place].T)[first, second]
+        ranks = (centred_ranks(1 - cosines[part]) for part in parts)
+        correlation, *without = (
+            None if own is None or other is None else float(own @ other)
+            for own, other in zip(ranks, wanted, strict=True)
+        )
+        half = jackknife_half_width(np.array(without)) if without and None not in without else None
         mean = mean_with_interval(kept[:, place])
         agreement = Estimate() if correlation is None else Estimate.around(correlation, half).within(-1.0, 1.0)
         found.append(
@@ -289,18 +296,11 @@ def compare_poolings(
     return found
 
 
-def _half_width(values: np.ndarray, wanted: np.ndarray, first: np.ndarray, second: np.ndarray) -> float | None:
-    """Half-width of the jackknife that leaves out a group of texts with all their pairs; None for few texts.
+def _without_each(first: np.ndarray, second: np.ndarray) -> list[np.ndarray]:
+    """(pairs,) which pairs are left without each group of texts, for a jackknife; none for few groups.
 
     Args:
         first, second: (pairs,) the group of each pair's texts.
     """
     count = 1 + int(max(first.max(), second.max()))
-    if count < MIN_UNITS:
-        return None
-    without = []
-    for group in range(count):
-        others = (first != group) & (second != group)
-        without.append(spearman(values[others], wanted[others]))
-    defined = [value for value in without if value is not None]
-    return jackknife_half_width(np.array(defined)) if len(defined) == count else None
+    return [] if count < MIN_UNITS else [(first != group) & (second != group) for group in range(count)]
