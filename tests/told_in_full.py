@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from datetime import date
+from typing import Any
 
 from told_before import QUOTED, unread
 
@@ -21,6 +22,7 @@ from embaudit.pages.ci import card_of
 from embaudit.pages.html import render as as_html
 from embaudit.pages.markdown import render as as_markdown
 from embaudit.pages.terminal import print_page
+from embaudit.questions.answer import AnswerFigureRow, AnswerFindingRow, WhyCaseRow
 from embaudit.questions.check.check import CheckReport
 from embaudit.questions.report import Report
 
@@ -47,7 +49,7 @@ def faults_of(report: Report) -> list[str]:
     """What is wrong with what is told of a report, in any form; an exception is raised as it is."""
     page = report.page()
     found = list(faults_of_page(page))
-    json.loads(json.dumps(report.as_json(), ensure_ascii=False, allow_nan=False))
+    found += faults_of_rows(report, json.loads(json.dumps(report.as_json(), ensure_ascii=False, allow_nan=False)))
     assert report.exit_code in range(256)
     texts = {"line": report.line}
     for place, one in enumerate(report.findings):
@@ -63,6 +65,17 @@ def faults_of(report: Report) -> list[str]:
         card = card_of(report, date(2026, 11, 1))
         found += [f"card: {wrong}" for line in card.splitlines() for wrong in wrong_in(re.sub(r"\\(.)", r"\1", line))]
     return found
+
+
+def faults_of_rows(report: Report, said: dict[str, Any]) -> Iterator[str]:
+    """Where JSON and the tables have other words for the same, or other numbers."""
+    rows = report.rows()
+    for table, of_table in {AnswerFindingRow: said["findings"], AnswerFigureRow: said["figures"], **rows}.items():
+        columns = set(table.table.columns) - {"answer_id", "place"}
+        for names in {frozenset(row) for row in of_table} - {frozenset(columns)}:
+            yield f"a row of {table.table.name} has other columns: {sorted(names ^ columns)}"
+    for row, case in zip(rows.get(WhyCaseRow, ()), said.get("cases", ()), strict=True):
+        yield from (f"{name} of a case is {case[name]!r}" for name, value in row.items() if case[name] != value)
 
 
 def faults_of_page(page: Page) -> Iterator[str]:

@@ -16,6 +16,7 @@ from xml.etree import ElementTree
 
 from embaudit.declared.rule import Finding, Level
 from embaudit.pages.markdown import plain
+from embaudit.questions.answer import WhyCaseRow
 from embaudit.questions.check.check import CheckReport
 from embaudit.questions.report import Report
 from embaudit.warehouse.gate.verdict import GateVerdict
@@ -48,7 +49,7 @@ def checked_of(report: Report) -> Iterator[CheckedRule]:
     yield CheckedRule("verdict", report.level, report.line)
     for finding in report.by_level():
         yield CheckedRule(finding.name or "finding", finding.level, finding.sentence, _more(finding))
-    for case in report.case_rows():
+    for case in report.rows().get(WhyCaseRow, ()):
         level: Level = {"found": "ok", "not told": "not measured"}.get(case["lost"], "problem")  # type: ignore[assignment]
         # Found by the search, and lost by the application that has it.
         level = "problem" if case["stage"] is not None else level

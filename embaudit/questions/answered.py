@@ -16,7 +16,7 @@ from typing import Any
 from embaudit.declared.option import Option, written_as
 from embaudit.declared.table import Row
 from embaudit.embedders.opened import is_checkpoint, name_of
-from embaudit.questions.answer import AnswerFigureRow, AnswerFindingRow, AnswerRow, CrowdingRow, WhyCaseRow, WrongRow
+from embaudit.questions.answer import AnswerFigureRow, AnswerFindingRow, AnswerRow, WhyCaseRow
 from embaudit.questions.question import Question
 from embaudit.questions.report import Report
 from embaudit.stores.kinds import OWN
@@ -70,13 +70,12 @@ def rows_of(question: Question, report: Report, key: str | None, asked: datetime
     whole = question_key(question)
     answer_id = _id_of(whole, key, asked)
     subject, function = subjects_of(question)
-    cases = list(report.case_rows())
     answer = {
         "answer_id": answer_id,
         "question_key": whole,
         "content_key": key,
         "computed_id": answer_id,
-        "problems": _problems_of(report, cases),
+        "problems": _problems_of(report),
         "asks": question.asks,
         "subject": subject,
         "function": function,
@@ -89,25 +88,15 @@ def rows_of(question: Question, report: Report, key: str | None, asked: datetime
         "seconds": report.seconds,
         "embaudit_version": version("embaudit"),
     }
-    findings = [
-        {"answer_id": answer_id, "place": place, **asdict(finding)} for place, finding in enumerate(report.by_level())
-    ]
-    figures = {
-        (figure.figure, figure.item): {"answer_id": answer_id, **asdict(figure)}
-        for figure in report.answer_figures()
-        if isfinite(figure.value)
-    }
+    rows = {AnswerFindingRow: [asdict(finding) for finding in report.by_level()], **report.rows()}
+    figures = [{"answer_id": answer_id, **asdict(figure)} for figure in report.kept_figures()]
     return {
         AnswerRow: [_clean(answer)],
-        AnswerFindingRow: list(map(_clean, findings)),
-        AnswerFigureRow: list(map(_clean, figures.values())),
-        WhyCaseRow: [_clean({"answer_id": answer_id, "place": place, **case}) for place, case in enumerate(cases)],
-        WrongRow: [
-            _clean({"answer_id": answer_id, "place": place, **row}) for place, row in enumerate(report.wrong_rows())
-        ],
-        CrowdingRow: [
-            _clean({"answer_id": answer_id, "place": place, **row}) for place, row in enumerate(report.crowding_rows())
-        ],
+        AnswerFigureRow: list(map(_clean, figures)),
+        **{
+            table: [_clean({"answer_id": answer_id, "place": place, **row}) for place, row in enumerate(of_table)]
+            for table, of_table in rows.items()
+        },
     }
 
 
@@ -128,13 +117,14 @@ def _id_of(question: str, key: str | None, asked: datetime) -> str:
     return content_key(question=question, content=key, asked=asked.astimezone(UTC).isoformat())
 
 
-def _problems_of(report: Report, cases: Sequence[Mapping[str, Any]]) -> str:
+def _problems_of(report: Report) -> str:
     """What is wrong, so that what somebody accepted does not stand for worse: shares by tenths, counts by doubles."""
     if report.level != "problem":
         return ""
     wrong: list[list[str]] = [
         [finding.name, _about(finding.value)] for finding in report.findings if finding.level == "problem"
     ]
+    cases = report.rows().get(WhyCaseRow, ())
     wrong += [[str(case["query"]), str(case["expected"])] for case in cases if case["lost"] != "found" or case["stage"]]
     wrong += [["cause", said] for said in report.causes()]
     return " ".join(sorted({content_key(wrong=one)[:8] for one in wrong}))

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime
+from math import isfinite
 from typing import Any, ClassVar
 
 from embaudit.declared.document import Page
 from embaudit.declared.rule import Finding, Level, Rule, worst_first
+from embaudit.declared.table import Row
 from embaudit.questions.answer import AnswerFigure
 from embaudit.words.errors import EXIT_DONE, EXIT_TRIPPED, EXIT_USAGE
 
@@ -55,24 +58,32 @@ class Report(ABC):
         """What people read."""
 
     @abstractmethod
-    def as_json(self) -> dict[str, Any]:
-        """Everything in it, in the types of JSON."""
+    def content(self) -> dict[str, Any]:
+        """What only this answer has, in the types of JSON: what was asked of what, and all that was found."""
 
     def answer_figures(self) -> Iterator[AnswerFigure]:
         """The figures that are kept of it, beside those of its findings."""
         yield from ()
 
-    def case_rows(self) -> Iterator[dict[str, Any]]:
-        """Of searches that were walked, what is kept of each (``WhyCaseRow``)."""
-        yield from ()
+    def rows(self) -> Mapping[type[Row], Sequence[dict[str, Any]]]:
+        """What else is kept of it: rows of declared tables, without the answer's id and their place in it."""
+        return {}
 
-    def wrong_rows(self) -> Iterator[dict[str, Any]]:
-        """Of rows of a store that are wrong, what is kept of each (``WrongRow``)."""
-        yield from ()
+    def as_json(self) -> dict[str, Any]:
+        """Everything in it: what every answer has, in the words of the tables' columns, and ``content``."""
+        return {
+            "verdict": self.verdict,
+            "line": self.line,
+            **self.content(),
+            "findings": [asdict(finding) for finding in self.by_level()],
+            "figures": [asdict(figure) for figure in self.kept_figures()],
+            "seconds": round(self.seconds, 1),
+        }
 
-    def crowding_rows(self) -> Iterator[dict[str, Any]]:
-        """Of rows of a store that come up for many unrelated queries, what is kept of each (``CrowdingRow``)."""
-        yield from ()
+    def kept_figures(self) -> list[AnswerFigure]:
+        """Of each name and item one; what is not a number is none."""
+        known = {(one.figure, one.item): one for one in self.answer_figures() if isfinite(one.value)}
+        return list(known.values())
 
     def causes(self) -> Sequence[str]:
         """What is wrong, beyond the names of findings: what somebody accepted of one does not stand for another."""

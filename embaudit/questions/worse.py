@@ -14,6 +14,7 @@ from typing import Any
 
 from embaudit.declared.document import Page
 from embaudit.declared.rule import Finding, Level, Rule
+from embaudit.declared.table import Row
 from embaudit.questions.answer import AnswerFigure
 from embaudit.questions.report import Report
 from embaudit.words.estimate import Estimate
@@ -80,21 +81,14 @@ class WorseReport(Report):
     def page(self) -> Page:
         return replace(self.report.page(), findings=self.told())
 
-    def as_json(self) -> dict[str, Any]:
-        own = {"verdict": self.verdict, "line": self.line, "findings": [vars(one) for one in self.by_level()]}
-        return {**self.report.as_json(), **own}
+    def content(self) -> dict[str, Any]:
+        return self.report.content()
 
     def answer_figures(self) -> Iterator[AnswerFigure]:
         return self.report.answer_figures()
 
-    def case_rows(self) -> Iterator[dict[str, Any]]:
-        return self.report.case_rows()
-
-    def wrong_rows(self) -> Iterator[dict[str, Any]]:
-        return self.report.wrong_rows()
-
-    def crowding_rows(self) -> Iterator[dict[str, Any]]:
-        return self.report.crowding_rows()
+    def rows(self) -> Mapping[type[Row], Sequence[dict[str, Any]]]:
+        return self.report.rows()
 
     def causes(self) -> Sequence[str]:
         return self.report.causes()

@@ -218,15 +218,18 @@ def correlation_interval(
 
 def spearman(values: np.ndarray, wanted: np.ndarray) -> float | None:
     """Spearman's ρ; None if one side is constant."""
-    ranks = centred_ranks(values), centred_ranks(wanted)
-    return None if ranks[0] is None or ranks[1] is None else float(ranks[0] @ ranks[1])
+    return correlation(centred_ranks(values), centred_ranks(wanted))
 
 
-def centred_ranks(values: np.ndarray) -> np.ndarray | None:
-    """(n,) ranks without their mean, of length 1, so that their products are Spearman's ρ; None if all are equal."""
-    ranks = scipy.stats.rankdata(values) - (len(values) + 1) / 2
-    length = np.linalg.norm(ranks)
-    return None if length == 0 else np.asarray(ranks / length)
+def centred_ranks(values: np.ndarray) -> np.ndarray:
+    """(n,) ranks without their mean: their correlation is Spearman's ρ."""
+    return np.asarray(scipy.stats.rankdata(values) - (len(values) + 1) / 2)
+
+
+def correlation(first: np.ndarray, second: np.ndarray) -> float | None:
+    """Of values without their means; None if one side is constant."""
+    norms = [float(np.linalg.norm(side)) for side in (first, second)]
+    return None if 0 in norms else float(first @ second / (norms[0] * norms[1]))
 
 
 def mean_spearman(values: np.ndarray, wanted: np.ndarray, groups: np.ndarray) -> float | None:

@@ -111,7 +111,7 @@ def test_what_changed_against_a_base(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert early.endswith(f" What has changed against {base} comes next.")
     names = {finding["name"] for finding in said["findings"]}
     assert {"replaced_blocks", "same_tokens", "same_reading", "vectors_moved"} <= names
-    change = said["figures"]["change"]
+    change = said["measured"]["change"]
     assert [block["name"] for block in change["weights"]["blocks"]] == [
         "embeddings",
         "encoder.layer.0",

@@ -183,7 +183,7 @@ def test_the_command_and_python_say_the_same(tmp_path: Path) -> None:
     assert said["not_measured"][-1].startswith("The network was not run.")
     assert result.returncode == 1
     assert said["line"] in result.stderr
-    assert said["figures"] == {}
+    assert said["measured"] == {}
     report = embaudit.check(folder, files_only=True)
     assert (report.line, report.exit_code) == (said["line"], 1)
 

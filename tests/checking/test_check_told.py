@@ -90,7 +90,7 @@ def test_what_cannot_be_loaded_is_told() -> None:
 
 LEVELS: tuple[Level, ...] = ("problem", "look", "not measured", "ok")
 SCORE = {"value": 0.5, "low": None, "high": None}
-DATA = {"metric": "nDCG@10", "name": "a_b", "score": SCORE, "baselines": {}}
+DATA = {"metric": "nDCG@10", "name": "a_b", "items": 90, "score": SCORE, "baselines": {}}
 STATES: dict[str, Callable[[CheckReport], CheckReport]] = {
     "no findings": lambda one: replace(one, findings=(), figures={}, base=None),
     **{

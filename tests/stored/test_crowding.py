@@ -18,7 +18,7 @@ from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.corpora import load_corpus
 from embaudit.embedders.checkpoint import CheckpointFunction
 from embaudit.pages.html import render
-from embaudit.questions.answer import CrowdingRow
+from embaudit.questions.answer import CrowdingRow, WrongRow
 from embaudit.questions.vectors.crowding import Sentinels, crowding_in, fragments
 from embaudit.questions.vectors.profile import profile_of
 from embaudit.questions.vectors.question import VectorsQuestion
@@ -65,12 +65,12 @@ def test_a_text_that_was_made_to_come_up_is_named(
     assert f"doc-{len(texts)}" in found.sentence
     assert f"--unexpected doc-{len(texts)}" in found.advice
     assert report.line.startswith("The index is not sound: 1 row is among the first 3 for many unrelated queries")
-    (row,) = report.crowding_rows()
+    (row,) = report.rows()[CrowdingRow]
     assert set(row) == set(CrowdingRow.table.columns) - {"answer_id", "place"}
     assert row["row"] == f"doc-{len(texts)}"
     assert row["met"] / row["sentinels"] == pytest.approx(found.value)
     assert row["text"].startswith(made[:40])
-    assert [one["finding"] for one in report.wrong_rows()] == ["crowding_rows"]
+    assert [one["finding"] for one in report.rows()[WrongRow]] == ["crowding_rows"]
     assert report.as_json()["crowding"]["rows"] == [row]
     json.dumps(report.as_json(), allow_nan=False)
     page = render(report.page())
@@ -83,7 +83,7 @@ def test_what_it_met_and_displaced_is_that_of_loops(
 ) -> None:
     stored = [*texts, made]
     store = written(tmp_path, function, stored)
-    (row,) = asked(store, function).crowding_rows()
+    (row,) = asked(store, function).rows()[CrowdingRow]
     sample = profile_of(open_store(store), 0).sample.with_text
     sentinels, places = fragments(sample)
     assert len(sentinels) == row["sentinels"]
@@ -103,7 +103,7 @@ def test_ordinary_rows_are_not(tmp_path: Path, texts: list[str], function: MeanO
     report = asked(written(tmp_path, function, texts), function)
     assert (report.verdict, report.exit_code) == ("wholly its own", 0)
     (found,) = [one for one in report.findings if one.name == "crowding_rows"]
-    assert (found.level, list(report.crowding_rows())) == ("ok", [])
+    assert (found.level, report.rows()[CrowdingRow]) == ("ok", [])
     assert report.crowding is not None
     assert f"{report.crowding.most.met} of {report.crowding.sentinels}" in found.sentence
 
@@ -112,14 +112,14 @@ def test_a_text_is_not_named_for_its_copies(tmp_path: Path, texts: list[str], fu
     report = asked(written(tmp_path, function, [*texts, *[texts[5]] * 400]), function)
     assert report.crowding is not None
     assert report.crowding.rows == len(set(texts))
-    assert list(report.crowding_rows()) == []
+    assert report.rows()[CrowdingRow] == []
 
 
 def test_copies_of_a_made_text_are_one_row_and_all_are_meant(
     tmp_path: Path, texts: list[str], function: MeanOfWords, made: str
 ) -> None:
     report = asked(written(tmp_path, function, [*texts, made, made, made]), function)
-    (row,) = report.crowding_rows()
+    (row,) = report.rows()[CrowdingRow]
     assert (row["row"], row["copies"]) == (f"doc-{len(texts)}", 3)
     assert report.crowding is not None
     assert report.crowding.numbers.tolist() == [len(texts) + one for one in range(3)]
@@ -214,8 +214,8 @@ def test_a_row_that_came_and_crowds_is_open_until_it_is_gone_or_accepted(
     assert (
         f"1 of the 6 rows added or overwritten comes up for many unrelated queries: doc-{len(texts) - 5}." in came.line
     )
-    assert [row["row"] for row in came.wrong_rows()] == [f"doc-{len(texts) - 5}"]
-    assert [row["row"] for row in came.crowding_rows()] == [f"doc-{len(texts) - 5}"]
+    assert [row["row"] for row in came.rows()[WrongRow]] == [f"doc-{len(texts) - 5}"]
+    assert [row["row"] for row in came.rows()[CrowdingRow]] == [f"doc-{len(texts) - 5}"]
     still = night(more, keep=False)
     assert still.level == "problem"
     assert "Open since" in still.line

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from embaudit.questions.answer import WrongRow
 from embaudit.questions.vectors.question import VectorsQuestion
 from embaudit.questions.vectors.report import StoredReport
 from embaudit.watch.watch_list import read_watch_list
@@ -101,7 +102,7 @@ class Night:
     @property
     def ids(self) -> list[str]:
         """Of the rows that are known to be wrong."""
-        return [row["row"] for row in self.report.wrong_rows()]
+        return [row["row"] for row in self.report.rows()[WrongRow]]
 
     def __getitem__(self, figure: str) -> float:
         return {one.figure: one.value for one in self.report.answer_figures()}[figure]

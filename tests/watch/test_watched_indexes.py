@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from index_library import Library, named, texts_of, told
 
+from embaudit.questions.answer import WrongRow
+
 
 def test_five_nights(library: Library) -> None:
     library.write(named(0, 40))
@@ -37,7 +39,7 @@ def test_five_nights(library: Library) -> None:
     assert fourth.ids == named(50, 58)
     assert third.report.since is not None
     day = f"{third.report.since.now:%Y-%m-%d}"
-    assert {row["since"] for row in fourth.report.wrong_rows()} == {third.report.since.now}
+    assert {row["since"] for row in fourth.report.rows()[WrongRow]} == {third.report.since.now}
     assert "No row is new since" in fourth.line
     assert f"Open since {day}: 8 of the 10 rows of {day} are not the" in fourth.line
 

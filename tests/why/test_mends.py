@@ -17,6 +17,7 @@ from planted import Planted
 from planted_held_out import PLANTS as HELD_OUT
 
 import embaudit
+from embaudit.questions.answer import WhyCaseRow
 from embaudit.questions.why.case import Case
 from embaudit.questions.why.mends import Mend, MendCost, MendOfMany, TriedMend, cheapest_first, told_of_many
 from embaudit.questions.why.report import WhyReport
@@ -54,7 +55,7 @@ def test_a_planted_cause_is_named_and_confirmed(name: str, told: Any) -> None:
     (case,) = report.as_json()["cases"]
     assert case["is_confirmed"]
     assert case["trial"] in case["trials"]
-    (row,) = report.case_rows()
+    (row,) = report.rows()[WhyCaseRow]
     assert (row["is_confirmed"], row["mended_rank"]) == (True, case["trial"]["rank_after"])
 
 

@@ -68,7 +68,7 @@ def test_a_planted_loss_is_told_at_its_stage(searched: Searched, name: str) -> N
     (finding,) = [one for one in report.findings if one.name == "stages"]
     assert finding.level == ("problem" if stage else "ok")
     assert stage in finding.sentence
-    (row,) = report.case_rows()
+    (row,) = report.rows()[WhyCaseRow]
     assert row["stage"] == (stage or None)
     # Of JUnit's cases, the query's own.
     assert list(checked_of(report))[-1].level == ("problem" if stage else "ok")

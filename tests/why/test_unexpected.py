@@ -14,6 +14,7 @@ from planted_up import COME_UP
 from told_in_full import faults_of
 
 import embaudit
+from embaudit.questions.answer import WhyCaseRow
 from embaudit.questions.why.report import WhyReport
 from embaudit.questions.why.unexpected import LeftOut, without_words
 from embaudit.words.errors import UsageError
@@ -32,7 +33,7 @@ def test_a_planted_cause_is_named_and_confirmed(name: str, kept: Kept, tmp_path:
     assert report.lost[0].is_confirmed
     assert (report.verdict, report.exit_code) == ("came up", 1)
     assert not faults_of(report)
-    (row,) = report.case_rows()
+    (row,) = report.rows()[WhyCaseRow]
     assert row["mended_rank"] > 10
 
 

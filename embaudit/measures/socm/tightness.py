@@ -41,7 +41,13 @@ import numpy as np
 from embaudit.corpora.downstream.task import unit_rows
 from embaudit.measures.socm.clouds import TokenCloud, token_cloud
 from embaudit.measures.socm.pairs import given_pairs
-from embaudit.statistics.intervals import MIN_UNITS, centred_ranks, jackknife_half_width, mean_with_interval
+from embaudit.statistics.intervals import (
+    MIN_UNITS,
+    centred_ranks,
+    correlation,
+    jackknife_half_width,
+    mean_with_interval,
+)
 from embaudit.words.errors import NotMeasurable
 from embaudit.words.estimate import Estimate
 
@@ -274,13 +280,10 @@ def compare_poolings(
     for place, name in enumerate(POOLINGS):
         cosines = (directions[:, place] @ directions[:, place].T)[first, second]
         ranks = (centred_ranks(1 - cosines[part]) for part in parts)
-        correlation, *without = (
-            None if own is None or other is None else float(own @ other)
-            for own, other in zip(ranks, wanted, strict=True)
-        )
+        rho, *without = map(correlation, ranks, wanted)
         half = jackknife_half_width(np.array(without)) if without and None not in without else None
         mean = mean_with_interval(kept[:, place])
-        agreement = Estimate() if correlation is None else Estimate.around(correlation, half).within(-1.0, 1.0)
+        agreement = Estimate() if rho is None else Estimate.around(rho, half).within(-1.0, 1.0)
         found.append(
             PoolingStat(
                 pooling=name,

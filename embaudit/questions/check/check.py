@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
@@ -109,7 +109,7 @@ class CheckReport(Report):
         for name, scale in self.figures.get("scale", {}).items():
             yield figure_of("threshold", Estimate(**scale["threshold"]), name)
 
-    def as_json(self) -> dict[str, Any]:
+    def content(self) -> dict[str, Any]:
         summary = self.summary
         return {
             "checkpoint": self.checkpoint,
@@ -117,13 +117,9 @@ class CheckReport(Report):
             "kind": self.kind,
             "interface": self.interface or None,
             "base": self.base,
-            "verdict": summary.kind,
-            "line": summary.line,
             "cause": None if summary.cause is None else summary.cause.name,
             "not_measured": list(summary.unmeasured),
-            "findings": [asdict(finding) for finding in self.by_level()],
-            "figures": self.figures,
-            "seconds": round(self.seconds, 1),
+            "measured": self.figures,
         }
 
 

@@ -138,23 +138,19 @@ class ParityReport(Report):
             yield AnswerFigure("worst", kind.worst, kind.kind, of=len(kind.texts))
         yield AnswerFigure("requests", self.requests)
 
-    def as_json(self) -> dict[str, Any]:
+    def content(self) -> dict[str, Any]:
         return {
             "checkpoint": self.checkpoint,
             "checkpoint_id": self.checkpoint_id,
             "other": self.other,
-            "verdict": self.verdict,
-            "line": self.line,
             "reach": self.reach.strip(),
             "dimensions": list(self.dimensions),
             "explanation": None if self.explanation is None else self.explanation.as_json(),
             "in_roles": {role: one.as_json() for role, one in self.in_roles.items()},
-            "findings": [vars(finding) for finding in self.by_level()],
             "kinds": [kind.as_json() for kind in self.kinds],
             "asked": [asked.as_json() for asked in self.asked],
             "corpora": [corpus.as_json() for corpus in self.corpora],
             "requests": self.requests,
-            "seconds": round(self.seconds, 1),
         }
 
 

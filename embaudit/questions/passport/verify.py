@@ -73,8 +73,8 @@ class PassportReport(ParityReport):
     def page(self) -> Page:
         return passport_page(self)
 
-    def as_json(self) -> dict[str, Any]:
-        content = super().as_json()
+    def content(self) -> dict[str, Any]:
+        content = super().content()
         for name in ("explanation", "in_roles", "corpora"):
             del content[name]
         return content | {"differing": list(self.differing), "probable": self.probable}

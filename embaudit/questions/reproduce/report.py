@@ -120,10 +120,8 @@ class ReproduceReport(Report):
         columns = [Column("reading", is_prose=True), *names, Column("reaches all")]
         yield Section("Readings, the nearest first", [Table(columns, of_readings)])
 
-    def as_json(self) -> dict[str, Any]:
+    def content(self) -> dict[str, Any]:
         return {
-            "verdict": self.verdict,
-            "line": self.line,
             "checkpoint": self.checkpoint,
             "checkpoint_id": self.checkpoint_id,
             "within": WITHIN,
@@ -137,8 +135,6 @@ class ReproduceReport(Report):
                 for one in self.published
             ],
             "readings": [asdict(one) | {"reaches": self.reaches(one)} for one in self.readings],
-            "findings": [asdict(one) for one in self.by_level()],
-            "seconds": self.seconds,
         }
 
     def answer_figures(self) -> Iterator[AnswerFigure]:

@@ -155,16 +155,13 @@ class SearchReport(Report):
             value, low, high = self.reached.share
             yield AnswerFigure("missed", value, low=low, high=high, of=self.reached.asked)
 
-    def as_json(self) -> dict[str, Any]:
+    def content(self) -> dict[str, Any]:
         return {
             "store": self.store.shown,
             "kind": self.store.kind,
             "index": None if self.search is None else self.search.index,
             "metric": None if self.search is None else self.search.metric,
             "settings": self.settings,
-            "verdict": self.verdict,
-            "line": self.line,
-            "findings": [vars(finding) for finding in self.by_level()],
             "queries": {"count": self.queries[0], "of": self.queries[1]},
             "search": None if self.plain is None else _searched(self.plain),
             "filtered": None if self.filtered is None else _searched(self.filtered),
@@ -189,7 +186,6 @@ class SearchReport(Report):
                 for tenant in self.tenants
             ],
             "kept_by_codes": None if self.codes is None else self.codes.as_json(),
-            "seconds": round(self.seconds, 1),
         }
 
 

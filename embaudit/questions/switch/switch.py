@@ -90,24 +90,20 @@ class SwitchReport(Report):
             for name, score in (("old", change.old), ("new", change.new), ("change", change.change)):
                 yield figure_of(f"{change.metric}, {name}", score, change.name)
 
-    def as_json(self) -> dict[str, Any]:
+    def content(self) -> dict[str, Any]:
         return {
             "old": self.old,
             "old_id": self.old_id,
             "new": self.new,
             "new_id": self.new_id,
-            "verdict": self.verdict,
-            "line": self.line,
             "holds": self.holds,
             "dimensions": list(self.dimensions),
-            "findings": [vars(finding) for finding in self.by_level()],
             "same_text": None if self.same_text is None else self.same_text.as_json(),
             "searches": [one.as_json() for one in self.searches],
             "cut_offs": [one.as_json() for one in self.cut_offs],
             "quality": [one.as_json() for one in self.quality],
             "golden": [one.as_json() for one in self.golden],
             "cost": None if self.cost is None else self.cost.as_json(),
-            "seconds": round(self.seconds, 1),
         }
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from embaudit.declared.document import Column, Page, Section, Table, Value, count
+from embaudit.questions.answer import WrongRow
 from embaudit.questions.vectors.crowding import FEWEST_SENTINELS
 from embaudit.questions.vectors.findings import FEWEST_DIFFERENT
 from embaudit.questions.vectors.neighbours import FEWEST_ROWS
@@ -33,7 +34,7 @@ def stored_page(report: StoredReport) -> Page:
 
 
 def _sections(report: StoredReport) -> Iterator[Section]:
-    if report.since is not None and (wrong := list(report.wrong_rows())):
+    if report.since is not None and (wrong := report.rows()[WrongRow]):
         cells = [(row["row"], row["finding"], f"{row['since']:%Y-%m-%d}" if row["since"] else "") for row in wrong]
         columns = (Column("row"), Column("what is wrong"), Column("since"))
         yield Section("Rows that are wrong", [Table(columns, cells, brief=20)])

@@ -86,11 +86,9 @@ class PartsReport(Report):
         identity = [(self.called.many, f"{len(self.parts):,}"), ("took", f"{self.seconds:.0f} s")]
         return Page(self.shown, identity, self.told(), [], kind="Vectors of")
 
-    def as_json(self) -> dict[str, Any]:
+    def content(self) -> dict[str, Any]:
         return {
             "index": self.shown,
-            "verdict": self.verdict,
-            "line": self.line,
             "collections": {
                 name: part.as_json() if isinstance(part, StoredReport) else {"error": str(part)}
                 for name, part in self.parts.items()

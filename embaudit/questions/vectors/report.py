@@ -13,9 +13,10 @@ import numpy as np
 from embaudit.checkpoint import TextKind
 from embaudit.declared.document import Page
 from embaudit.declared.rule import Finding, Level, Rule
+from embaudit.declared.table import Row
 from embaudit.embedders.function import EmbeddingFunction
 from embaudit.embedders.kept import cost_line
-from embaudit.questions.answer import AnswerFigure, wrong_row
+from embaudit.questions.answer import AnswerFigure, CrowdingRow, WrongRow, wrong_row
 from embaudit.questions.report import HOW_IT_IS_READ, Report
 from embaudit.questions.vectors.against import SampleComparison, explain_sample, measure_sample
 from embaudit.questions.vectors.alone import Progress, VectorProfile, look_at_alone
@@ -185,7 +186,7 @@ class StoredReport(Report):
         if self.every_row is not None:
             yield AnswerFigure("foreign_rows", self.every_row.count, of=self.every_row.compared)
 
-    def as_json(self) -> dict[str, Any]:
+    def content(self) -> dict[str, Any]:
         return {
             "index": self.index.shown,
             "kind": self.index.kind,
@@ -195,9 +196,6 @@ class StoredReport(Report):
             "numbers": self.index.numbers,
             "rows_of_the_store": self.index.rows if self.index.drawn is None else self.index.drawn.rows,
             "row_groups": None if self.index.drawn is None else [len(self.index.drawn.starts), self.index.drawn.groups],
-            "verdict": self.verdict,
-            "line": self.line,
-            "findings": [vars(finding) for finding in self.by_level()],
             "vectors": self.alone.as_json(),
             "against": None if self.against is None else self.against.as_json(),
             "every_row": None if self.every_row is None else self.every_row.as_json(),
@@ -207,10 +205,15 @@ class StoredReport(Report):
             "crowding": None if self.crowding is None else self.crowding.as_json(),
             "what_was_embedded": None if self.embedded is None else self.embedded.as_json(),
             "since_last": None if self.since is None else self.since.as_json(),
-            "seconds": round(self.seconds, 1),
         }
 
-    def wrong_rows(self) -> Iterator[dict[str, Any]]:
+    def rows(self) -> dict[type[Row], list[dict[str, Any]]]:
+        return {
+            WrongRow: list(self._wrong_rows()),
+            CrowdingRow: [] if self.crowding is None else list(self.crowding.rows_of_table()),
+        }
+
+    def _wrong_rows(self) -> Iterator[dict[str, Any]]:
         if self.since is not None:
             yield from rows_of_open(self.since.open_rows)
         elif self.against is not None:
@@ -221,10 +224,6 @@ class StoredReport(Report):
                 yield from (wrong_row(hub.label, CROWDING.name) for hub in self.crowding.problems)
         if self.completeness is not None:
             yield from (wrong_row(row, ABSENT.name) for row in self.completeness.absent[:MOST_KNOWN])
-
-    def crowding_rows(self) -> Iterator[dict[str, Any]]:
-        if self.crowding is not None:
-            yield from self.crowding.rows_of_table()
 
     def causes(self) -> Sequence[str]:
         # Of rows that came on another night, the same is another problem.

@@ -1,4 +1,4 @@
-"""A search as JSON has it."""
+"""A search as a row of its table, and all else that is known of it, as JSON has it."""
 
 from __future__ import annotations
 
@@ -13,18 +13,33 @@ from embaudit.questions.why.verdict import Diagnosis
 ABOVE = 10
 
 
-def case_as_json(case: Case, lost: Diagnosis, up: CameUp | None, trace: StageTrace | None = None) -> dict[str, Any]:
-    """Everything that is known of a search."""
-    row, read, piece = case.row, case.read, case.piece
+def row_of_case(case: Case, lost: Diagnosis, trace: StageTrace | None) -> dict[str, Any]:
+    """A row of ``WhyCaseRow``.
+
+    Args:
+        trace: of the application whose stages lose it.
+    """
     return {
         "query": case.query,
         "expected": case.expected,
         "lost": lost.lost,
-        "in_another": None if case.in_another is None else vars(case.in_another),
         "cause": lost.cause,
-        "sentence": lost.sentence,
-        "mend": lost.mend,
+        "sentence": lost.sentence if trace is None else f"{lost.sentence} {trace.sentence}",
+        "mend": lost.mend or ("" if trace is None else trace.mend),
+        "exact_rank": case.rank,
+        "store_rank": None if case.answer is None else case.answer.rank,
+        "tried": None if lost.trial is None else lost.trial.mend.name,
         "is_confirmed": lost.is_confirmed,
+        "mended_rank": None if lost.trial is None else lost.trial.after,
+        "stage": None if trace is None else trace.lost_at,
+    }
+
+
+def known_of_case(case: Case, lost: Diagnosis, up: CameUp | None, trace: StageTrace | None = None) -> dict[str, Any]:
+    """What is known of a search beside its row."""
+    row, read, piece = case.row, case.read, case.piece
+    return {
+        "in_another": None if case.in_another is None else vars(case.in_another),
         "trial": None if lost.trial is None else lost.trial.as_json(),
         "trials": [one.as_json() for one in lost.trials],
         "id": None if row is None else row.id,
@@ -35,7 +50,6 @@ def case_as_json(case: Case, lost: Diagnosis, up: CameUp | None, trace: StageTra
         "is_of": case.of_other,
         "tokens": None if read is None else read.tokens,
         "limit": None if read is None else read.limit,
-        "exact_rank": case.rank,
         "score": case.score,
         "cosine": case.cosine,
         "rank_by_declared_metric": case.declared_rank,

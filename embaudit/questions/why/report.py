@@ -11,13 +11,14 @@ from typing import Any, ClassVar, get_args
 from embaudit.corpora.golden import GoldenQuery
 from embaudit.declared.document import Page
 from embaudit.declared.rule import Finding, Level
+from embaudit.declared.table import Row
 from embaudit.embedders.function import EmbeddingFunction
-from embaudit.questions.answer import AnswerFigure, Up
+from embaudit.questions.answer import AnswerFigure, Up, WhyCaseRow
 from embaudit.questions.report import HOW_IT_IS_ASKED, Report
 from embaudit.questions.why.absent import OtherPlaces, in_fields
 from embaudit.questions.why.another import ranks_by
 from embaudit.questions.why.application import Application
-from embaudit.questions.why.as_json import case_as_json
+from embaudit.questions.why.as_json import known_of_case, row_of_case
 from embaudit.questions.why.case import OTHER_QUERIES, ByAnother, Case
 from embaudit.questions.why.findings import findings_of
 from embaudit.questions.why.lost import MOSTLY, where_lost
@@ -148,26 +149,13 @@ class WhyReport(Report):
         if self.stages is not None:
             yield from self.stages.figures()
 
-    def case_rows(self) -> Iterator[dict[str, Any]]:
+    def rows(self) -> dict[type[Row], list[dict[str, Any]]]:
         stages = {} if self.stages is None else self.stages.lost
-        for place, (case, lost) in enumerate(self.cases):
-            trace = stages.get(place)
-            yield {
-                "query": case.query,
-                "expected": case.expected,
-                "lost": lost.lost,
-                "cause": lost.cause,
-                "sentence": lost.sentence if trace is None else f"{lost.sentence} {trace.sentence}",
-                "mend": lost.mend or ("" if trace is None else trace.mend),
-                "exact_rank": case.rank,
-                "store_rank": None if case.answer is None else case.answer.rank,
-                "tried": None if lost.trial is None else lost.trial.mend.name,
-                "is_confirmed": lost.is_confirmed,
-                "mended_rank": None if lost.trial is None else lost.trial.after,
-                "stage": None if trace is None else trace.lost_at,
-            }
+        return {
+            WhyCaseRow: [row_of_case(case, lost, stages.get(place)) for place, (case, lost) in enumerate(self.cases)]
+        }
 
-    def as_json(self) -> dict[str, Any]:
+    def content(self) -> dict[str, Any]:
         traces = {} if self.stages is None else self.stages.traces
         return {
             "store": self.store.shown,
@@ -177,8 +165,6 @@ class WhyReport(Report):
             "k": self.cut_off.k,
             "least": self.cut_off.least,
             "least_is": self.cut_off.scale,
-            "verdict": self.verdict,
-            "line": self.line,
             "lost": dict(self.counts),
             "encodes_of_mends": self.walked.encodes,
             "mends": [
@@ -187,11 +173,9 @@ class WhyReport(Report):
             ],
             "stages": None if self.stages is None else self.stages.as_json(),
             "cases": [
-                case_as_json(case, lost, self.came_up.get(place), traces.get(place))
-                for place, (case, lost) in enumerate(self.cases)
+                row | known_of_case(case, lost, self.came_up.get(place), traces.get(place))
+                for place, (row, (case, lost)) in enumerate(zip(self.rows()[WhyCaseRow], self.cases, strict=True))
             ],
-            "findings": [vars(finding) for finding in self.by_level()],
-            "seconds": round(self.seconds, 1),
         }
 
 
