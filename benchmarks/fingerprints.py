@@ -268,5 +268,5 @@ def main(arguments: Sequence[str]) -> None:
     for told, count in of_random_vectors(known).items():
         print(f"random vectors, {told}: {count}")
     if chosen.write is not None:
-        told = [one for one in known if one.measure is not None]
-        write_fingerprints(sorted(told, key=lambda one: one.model.lower()), chosen.write)
+        able = [one for one in known if one.measure is not None]
+        write_fingerprints(sorted(able, key=lambda one: one.model.lower()), chosen.write)

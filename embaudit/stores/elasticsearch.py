@@ -18,12 +18,15 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
+import numpy as np
+
 from embaudit.corpora.openers import local_file, reading
 from embaudit.stores.columns import is_vector as may_be_vectors
 from embaudit.stores.json import SUFFIXES, is_vector, lines_of, whole_of
 from embaudit.stores.nested import Record, flat, table_of_records
 from embaudit.stores.place import GZIP, ReadOptions, StorePlace
 from embaudit.stores.store import LOOKED_AT, StoreKind, StoreTable
+from embaudit.stores.written import BASE64, is_likely, of_base64
 from embaudit.words.errors import CorpusError, UsageError
 
 ID, SOURCE, FIELDS = "_id", "_source", "fields"
@@ -135,8 +138,11 @@ def is_bulk(place: StorePlace) -> bool:
 
 def _table(place: StorePlace, documents: Callable[[], Iterator[Record]]) -> StoreTable:
     """The documents, or their chunks where these have the vectors."""
-    table = table_of_records(place.shown, documents, id=ID)
     some = list(islice(documents(), LOOKED_AT))
+    packed = {path for document in some for path, value in flat(document) if _of_packed(value) is not None}
+    if packed:
+        return table_of_records(place.shown, lambda: (_unpacked(one, packed) for one in documents()), id=ID)
+    table = table_of_records(place.shown, documents, id=ID)
     of_documents = max((len(one) for document in some for _, one in _vectors(document)), default=0)
     inner = ((len(one), path) for document in some for path, one in _chunk_vectors(document))
     of_chunks, path = max(inner, default=(0, ""))
@@ -153,6 +159,20 @@ def _table(place: StorePlace, documents: Callable[[], Iterator[Record]]) -> Stor
     table = table_of_records(place.shown, chunks, id=ID, notes=(note,))
     text = next((name for name in (f"{path}.text", f"{path}.{CUT_OUT}") if name in table.columns), "")
     return replace(table, text=text)
+
+
+def _of_packed(value: Any) -> list[float] | None:
+    """Float32 in base64 with the largest byte first, as clients of 9.3 and later put vectors in."""
+    raw = of_base64(value) if isinstance(value, str) and BASE64.fullmatch(value) else None
+    if not raw or len(raw) % 4:
+        return None
+    numbers = np.frombuffer(raw, ">f4").astype("<f4")
+    is_packed = is_likely([numbers.tobytes()], "float32") and not is_likely([raw], "float32")
+    return numbers.tolist() if is_packed else None
+
+
+def _unpacked(document: Record, packed: set[str]) -> Record:
+    return {path: _of_packed(value) if path in packed else value for path, value in flat(document)}
 
 
 def _vectors(record: Record) -> Iterator[tuple[str, list[Any]]]:

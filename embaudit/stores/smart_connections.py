@@ -54,6 +54,7 @@ def open_folder(place: StorePlace, asked: ReadOptions) -> StoreTable:
         if lacking
         else "Texts are the notes' lines as they are now, without the headings that it puts before them."
     )
+    note += " A heading's block has the blocks below it in it, so that these may be nearly alike."
     return table_of_records(place.shown, lambda: iter(rows), rows=len(rows), vector="vector", id="id", notes=(note,))
 
 

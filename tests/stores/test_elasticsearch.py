@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
 import json
 from collections.abc import Callable
@@ -120,6 +121,17 @@ def test_a_document_in_chunks_is_a_row_for_each(form: str, way: str, tmp_path: P
     expected = np.repeat(VECTORS, 2, 0) + np.tile([[0], [1]], (ROWS, 1))
     np.testing.assert_allclose(batch.vectors[D][1], expected, atol=1e-5)
     assert "row for each of its chunks" in store.notes[0]
+
+
+@pytest.mark.parametrize("order", [">f4", "<f4"], ids=["Elasticsearch", "OpenSearch"])
+def test_vectors_in_base64_are_read_in_either_order_of_bytes(order: str, tmp_path: Path) -> None:
+    """Elasticsearch's clients of 9.3 and later put the largest byte first."""
+    packed = [base64.b64encode(one.astype(order).tobytes()).decode() for one in VECTORS]
+    own = [[{"index": {"_id": IDS[row]}}, {"content": TEXTS[row], "v": packed[row]}] for row in range(ROWS)]
+    (tmp_path / "bulk.ndjson").write_text(lines([line for pair in own for line in pair]))
+    (batch,) = open_store(tmp_path / "bulk.ndjson").batches()
+    assert (batch.texts, batch.ids) == (TEXTS, IDS)
+    np.testing.assert_array_equal(batch.vectors[D][1], VECTORS)
 
 
 def test_a_document_without_chunks_is_a_row_without_a_vector(tmp_path: Path) -> None:
