@@ -20,7 +20,7 @@ PROFILE ?= quick
 LOWEST := anatomy checkpoint concentration corpora geometry integrity length socm sticky/test_attention.py tables tempscale \
 	vocabulary warehouse/test_publish.py warehouse/test_staging.py
 
-NEWEST := $(filter-out warehouse/%,$(LOWEST)) warehouse sql steps
+NEWEST := $(filter-out warehouse/%,$(LOWEST)) warehouse sql steps stores/test_unread.py
 
 .PHONY: help audit test test-all test-slow test-lowest test-newest coverage mutants check format docs site release bench lock clean
 

@@ -3,6 +3,7 @@
 Each file or folder in DIR is a store. FILE says of each whose it is and which model its application's code names:
 ``{"STORE": {"owner": "…", "model": "all-MiniLM-L6-v2"}, …}``, null where it names none or several. Every owner's stores
 are asked about with fingerprints and limits that were made without them. ``--write`` writes those of all owners.
+``--shipped`` asks with those that come with embaudit as well, as they are: the stores of FILE then add models to them.
 Nothing of a store is printed or written but counts, and what at least five owners' vectors have in common.
 """
 
@@ -20,7 +21,7 @@ import numpy as np
 
 from benchmarks.field import only_child
 from embaudit.questions.vectors.fingerprint import Fingerprint, HeldOutCounts, Origin, origin_of
-from embaudit.questions.vectors.fingerprint_file import write_fingerprints
+from embaudit.questions.vectors.fingerprint_file import shipped_fingerprints, write_fingerprints
 from embaudit.questions.vectors.fitted import FEWEST_OWNERS, different_units, fitted, with_owners_joined
 from embaudit.statistics.intervals import score_share
 from embaudit.stores.opened import open_store
@@ -32,7 +33,12 @@ SAME_ROW = 0.97
 # Rows of a store that is changed as a whole.
 FEWEST_CHANGED = 10
 # Models that others may pass for.
-NOT_TOLD_FROM = {"all-MiniLM-L6-v2": "a model trained on from it or from its base, nreimers/MiniLM-L6-H384-uncased"}
+NOT_TOLD_FROM = {
+    "all-MiniLM-L6-v2": "a model trained on from it or from its base, nreimers/MiniLM-L6-H384-uncased",
+    "gemini-embedding-001": "gemini-embedding-exp-03-07, its preview",
+}
+# The same model under another name: its stores set no limit.
+PREVIEWS = {"gemini-embedding-exp-03-07": "gemini-embedding-001"}
 RANDOM_STORES = 100
 
 
@@ -91,7 +97,7 @@ def fingerprints_of(stores: Sequence[FieldStore], fewest: int) -> list[Fingerpri
             if one.model == model:
                 own.setdefault(one.owner, []).append(one.units)
         if len(own) >= fewest:
-            others = [one.units for one in alike if one.model != model]
+            others = [one.units for one in alike if model not in (one.model, PREVIEWS.get(one.model))]
             made.append(replace(fitted(model, own, others), not_told_from=NOT_TOLD_FROM.get(model, "")))
     return made
 
@@ -114,12 +120,16 @@ class Answer:
         return self.origin.best.fingerprint.model if is_named and self.origin is not None and self.origin.best else ""
 
 
-def held_out(stores: Sequence[FieldStore]) -> Iterator[Answer]:
-    """Each store, and each of its changed copies, by the fingerprints of all others' owners: of four and more."""
+def held_out(stores: Sequence[FieldStore], shipped: Sequence[Fingerprint] = ()) -> Iterator[Answer]:
+    """Each store, and each of its changed copies, by the fingerprints of all others' owners: of four and more.
+
+    Args:
+        shipped: that are asked as they are, in place of those of their models.
+    """
     rng = np.random.default_rng(0)
     for owner in sorted({one.owner for one in stores}):
         rest = [one for one in stores if one.owner != owner]
-        known = fingerprints_of(rest, FEWEST_OWNERS - 1)
+        known = beside(shipped, fingerprints_of(rest, FEWEST_OWNERS - 1))
         for one in stores:
             if one.owner != owner:
                 continue
@@ -127,6 +137,12 @@ def held_out(stores: Sequence[FieldStore]) -> Iterator[Answer]:
             if one.model:
                 for change, vectors in changed(one.units, rng):
                     yield Answer(one, origin_of(vectors, known), change)
+
+
+def beside(shipped: Sequence[Fingerprint], made: Sequence[Fingerprint]) -> list[Fingerprint]:
+    """Those that are shipped, and of other models those that were made."""
+    names = {one.model for one in shipped}
+    return [*shipped, *(one for one in made if one.model not in names)]
 
 
 def changed(units: np.ndarray, rng: np.random.Generator) -> Iterator[tuple[str, np.ndarray]]:
@@ -153,7 +169,9 @@ def with_counts(made: Iterable[Fingerprint], answers: Sequence[Answer]) -> Itera
         others = [
             answer
             for answer in answers
-            if answer.store.model not in ("", one.model) and answer.store.units.shape[1] == one.dimension
+            if answer.store.units.shape[1] == one.dimension
+            and answer.store.model not in ("", one.model)
+            and PREVIEWS.get(answer.store.model) != one.model
         ]
         named, wrongly = (sum(answer.named == one.model for answer in some) for some in (own, others))
         yield replace(one, held_out=HeldOutCounts(named, len(own), wrongly, len(others)))
@@ -229,16 +247,18 @@ def main(arguments: Sequence[str]) -> None:
         "--models", type=Path, required=True, metavar="FILE", help="whose each store is, and by which model"
     )
     parser.add_argument("--write", type=Path, metavar="FILE", help="write the fingerprints of all owners")
+    parser.add_argument("--shipped", action="store_true", help="ask with those that come with embaudit, too")
     chosen = parser.parse_args(arguments)
     if not chosen.folder.is_dir():
         parser.error(f"there is no folder {chosen.folder}")
     models = json.loads(chosen.models.read_text("utf-8"))
     stores = with_joined_owners(list(read_stores(chosen.folder, models)))
-    known = fingerprints_of(stores, FEWEST_OWNERS)
-    said = list(held_out(stores))
+    shipped = shipped_fingerprints() if chosen.shipped else ()
+    said = list(held_out(stores, shipped))
     answers = [one for one in said if not one.change]
-    known = list(with_counts(known, answers))
-    for one in known:
+    made = list(with_counts(beside(shipped, fingerprints_of(stores, FEWEST_OWNERS))[len(shipped) :], answers))
+    known = [*shipped, *made]
+    for one in made:
         print(
             f"{one.model}: {one.owners} owners, {one.stores} stores, {one.rows:,} rows; by {one.measure}: limit "
             f"{one.limit:.2f}, others at most {one.highest_other:.2f}"
@@ -248,4 +268,5 @@ def main(arguments: Sequence[str]) -> None:
     for told, count in of_random_vectors(known).items():
         print(f"random vectors, {told}: {count}")
     if chosen.write is not None:
-        write_fingerprints([one for one in known if one.measure is not None], chosen.write)
+        able = [one for one in known if one.measure is not None]
+        write_fingerprints(sorted(able, key=lambda one: one.model.lower()), chosen.write)

@@ -46,6 +46,8 @@ SPREAD = 8
 FIRST = 3
 # What a field holds that has nothing in it.
 EMPTY = ("", "[]", "{}", "null")
+# Numbers of a place or a colour, where another column has more.
+A_PLACE = 3
 # Numbers that any bytes may be.
 WHATEVER = ("int8", "bits")
 NUMBERED = re.compile(r"(.*?)(\d+)")
@@ -107,6 +109,9 @@ def _vector(table: StoreTable, asked: ReadOptions) -> str:
         # Hashes and other keys are bytes, too, and no numbers.
         likely = [name for name in candidates if not _may_be_anything(name, table.columns[name])]
         candidates = likely if len(likely) == 1 else candidates
+    if len(candidates) > 1:
+        longer = [name for name in candidates if max(_dimensions(name, table.columns[name]), default=0) > A_PLACE]
+        candidates = longer or candidates
     if len(candidates) > 1 and asked.dimension is not None:
         own = [name for name in candidates if asked.dimension in _dimensions(name, table.columns[name])]
         candidates = own if len(own) == 1 else candidates

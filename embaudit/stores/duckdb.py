@@ -143,10 +143,11 @@ def _column(name: str, names: Sequence[str] | Mapping[str, str]) -> str:
 
 
 SUFFIXES = (".duckdb", ".ddb")
-# Its first bytes are a checksum.
+# Its first bytes are a checksum; behind the magic are the number of its form, flags, and which DuckDB made it.
 MAGIC = slice(8, 12), b"DUCK"
+FORM, MADE_BY = slice(12, 20), slice(52, 84)
 MEMORY = "1GB"
-NEWER = re.compile(r"version number|storage version|newer version|older version", re.IGNORECASE)
+OTHER_FORM = re.compile(r"version number|storage version|newer version|older version", re.IGNORECASE)
 VECTORS = re.compile(r"(FLOAT|DOUBLE|DECIMAL.*|U?TINYINT|U?SMALLINT|U?INTEGER|U?BIGINT|HUGEINT)\[\d*\]")
 TABLES = """
 SELECT schema_name, table_name, list(data_type) FROM duckdb_columns() WHERE NOT internal GROUP BY ALL ORDER BY ALL
@@ -175,13 +176,13 @@ def open_duckdb(place: StorePlace, asked: ReadOptions) -> StoreTable:
             # Lists may be written as text.
             tables = [SqlTable(one.name, one.quoted, one.has_texts, one.has_texts) for one in tables]
         source, called = source_of(tables, asked.part, place.shown)
-        schema = connection.execute(f"SELECT * FROM {source} LIMIT 0").to_arrow_table().schema
+        schema = connection.sql(f"SELECT * FROM {source} LIMIT 0").to_arrow_table().schema
         count = connection.execute(f"SELECT count(*) FROM {source}").fetchone()
 
     def batches(names: Sequence[str]) -> Iterator[Any]:
         columns = ", ".join(map(quoted, names))
         with _connected(place) as connection:
-            yield from connection.execute(f"SELECT {columns} FROM {source}").to_arrow_reader(BATCH_ROWS)
+            yield from connection.sql(f"SELECT {columns} FROM {source}").to_arrow_reader(BATCH_ROWS)
 
     rows = count[0] if count else None
     search = (
@@ -217,10 +218,12 @@ def _explained(place: StorePlace) -> Iterator[None]:
     try:
         yield
     except duckdb.Error as error:
+        is_other = OTHER_FORM.search(str(error)) is not None
+        happened = _other_form(place, duckdb.__version__) if is_other else f"cannot be read: {one_line(error)}"
         raise CorpusError(
-            f"{place.shown} cannot be read: {one_line(error)}",
+            f"{place.shown} {happened}",
             kept="Nothing was changed: it is only read.",
-            next_step=_advice(str(error), duckdb.__version__),
+            next_step=ELSEWHERE.format(place.shown) if is_other else _advice(str(error)),
         ) from error
     except RuntimeError as error:
         if str(error) != "Query interrupted":
@@ -228,12 +231,22 @@ def _explained(place: StorePlace) -> Iterator[None]:
         raise KeyboardInterrupt from error
 
 
-def _advice(said: str, version: str) -> str:
-    if NEWER.search(said):
-        return (
-            f"It was written by another DuckDB than the {version} here. Update it: pip install -U duckdb; "
-            "or export the table where it was made: COPY TABLE TO 'rows.parquet'"
-        )
+ELSEWHERE = (
+    "Export its table with the DuckDB that made it: duckdb {} -c \"COPY TABLE TO 'rows.parquet'\", and name that file; "
+    "or keep it in an older form: ATTACH 'older.duckdb' (STORAGE_VERSION 'v1.5.0')"
+)
+
+
+def _other_form(place: StorePlace, here: str) -> str:
+    """Says of a file which DuckDB made it, where the one here does not read its form."""
+    with place.path.open("rb") as file:
+        start = file.read(MADE_BY.stop)
+    by = start[MADE_BY].rstrip(b"\0").decode("ascii", "replace")
+    form = int.from_bytes(start[FORM], "little")
+    return f"was made by DuckDB{by and f' {by}'}, in form {form}, which the DuckDB {here} here does not read."
+
+
+def _advice(said: str) -> str:
     if "set lock" in said:
         return "End the program that has it open for writing, or export the table there: COPY TABLE TO 'rows.parquet'"
     return "Check the file: it may be damaged, or only in part here."

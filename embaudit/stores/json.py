@@ -1,19 +1,16 @@
 """JSON: lines of objects, a list of them, columns, or an answer of a server with rows somewhere in it.
 
 OpenAI's batches: answers with one vector or several, in any order, and the requests that hold their texts.
-
-What is put into Elasticsearch and OpenSearch (``_bulk``): a line that says what to do, and one with the document.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from embaudit.corpora.openers import ByteSource, local_file, reading
 from embaudit.stores.nested import Record, at, table_of_records
-from embaudit.stores.place import GZIP, ReadOptions, StorePlace
+from embaudit.stores.place import ReadOptions, StorePlace
 from embaudit.stores.store import StoreKind, StoreTable
 from embaudit.stores.written import BASE64, of_base64, of_json, read_bytes
 from embaudit.words.errors import CorpusError
@@ -66,57 +63,6 @@ def _starts_with(place: StorePlace, *names: bytes) -> bool:
     return all(b'"%s"' % name in start for name in names)
 
 
-ACTIONS = ("index", "create", "update", "delete")
-TOLD = {"_index", "_id", "_type", "routing", "_routing", "pipeline", "require_alias", "retry_on_conflict", "version"}
-BULK_ID = "_id"
-LONGEST = 4_096
-
-
-def open_bulk(place: StorePlace, asked: ReadOptions) -> StoreTable:
-    """A row for each document; what is deleted has none."""
-
-    def rows() -> Iterator[Record]:
-        action: Record | None = None
-        for number, line in enumerate(lines_of(local_file(place.path)), 1):
-            if not line:
-                continue
-            if action is None:
-                if not is_action(line):
-                    raise CorpusError(
-                        f"Line {number:,} of {place.shown} cannot be read: it should say what to do with the next one, "
-                        "as the first line does.",
-                        kept="Nothing was measured.",
-                        next_step="Correct that line, or export the file again.",
-                    )
-                action = None if "delete" in line else line
-                continue
-            ((what, told),) = action.items()
-            document: Any = line.get("doc", line.get("upsert", {})) if what == "update" else line
-            yield {BULK_ID: (told or {}).get(BULK_ID), **document}
-            action = None
-
-    return table_of_records(place.shown, rows, id=BULK_ID)
-
-
-def is_action(line: Any) -> bool:
-    """Whether a line says what to do with the next one."""
-    if not isinstance(line, dict) or len(line) != 1:
-        return False
-    ((what, told),) = line.items()
-    return what in ACTIONS and (told is None or (isinstance(told, dict) and set(told) <= TOLD))
-
-
-def is_bulk(place: StorePlace) -> bool:
-    if place.suffix not in SUFFIXES or not place.head.startswith((b"{", GZIP)):
-        return False
-    with reading(local_file(place.path)) as stream:
-        first, second = stream.readline(LONGEST), stream.read(1)
-    try:
-        return second == b"{" and is_action(json.loads(first))
-    except ValueError:
-        return False
-
-
 SUFFIXES = (".jsonl", ".ndjson", ".json")
 EXPORT = "Correct that line, or export the file again."
 # Deeper, nobody puts rows.
@@ -132,13 +78,20 @@ def is_json(place: StorePlace) -> bool:
 def open_json(place: StorePlace, asked: ReadOptions) -> StoreTable:
     """The rows of a file: a line each, the items of a list, or those in the one object that it is."""
     source = local_file(place.path)
+    whole = whole_of(source)
+    if whole is None:
+        return table_of_records(place.shown, lambda: lines_of(source))
+    rows = rows_of(whole)
+    return table_of_records(place.shown, lambda: iter(rows), rows=len(rows))
+
+
+def whole_of(source: ByteSource) -> Any:
+    """The content, if the file is a list, or one object that is no row itself; None for lines of objects."""
     with reading(source) as stream:
         start = stream.read(1 << 16).lstrip()[:1]
-    whole = _one_object(source) if start == b"{" else None
-    if start == b"[" or whole is not None:
-        rows = rows_of(_parsed(source) if whole is None else whole)
-        return table_of_records(place.shown, lambda: iter(rows), rows=len(rows))
-    return table_of_records(place.shown, lambda: lines_of(source))
+    if start == b"[":
+        return _parsed(source)
+    return _one_object(source) if start == b"{" else None
 
 
 def rows_of(content: Any) -> list[Record]:
@@ -167,13 +120,13 @@ def _candidates(content: Any, depth: int) -> Iterator[list[Record]]:
         same = {name: value for name, value in columns.items() if len(value) == rows}
         yield [dict(zip(same, row, strict=True)) for row in zip(*same.values(), strict=True)]
         return
-    if content and all(_is_vector(value) for value in content.values()):
+    if content and all(is_vector(value) for value in content.values()):
         yield [{"id": name, "vector": value} for name, value in content.items()]
         return
     if (
         len(content) > 1
         and all(isinstance(value, Mapping) for value in content.values())
-        and all(any(_is_vector(inner) for inner in value.values()) for value in content.values())
+        and all(any(is_vector(inner) for inner in value.values()) for value in content.values())
     ):
         yield [{"id": name, **value} for name, value in content.items()]
         return
@@ -199,7 +152,7 @@ def _beside_a_matrix(content: Mapping[str, Any]) -> list[Record] | None:
     return None
 
 
-def _is_vector(value: Any) -> bool:
+def is_vector(value: Any) -> bool:
     return (
         isinstance(value, list)
         and len(value) > 1
@@ -209,7 +162,7 @@ def _is_vector(value: Any) -> bool:
 
 def _are_vectors(value: list[Any]) -> bool:
     present = [one for one in value if one is not None]
-    return bool(present) and all(map(_is_vector, present[:8]))
+    return bool(present) and all(map(is_vector, present[:8]))
 
 
 def _one_object(source: ByteSource) -> Any:
@@ -226,7 +179,7 @@ def _one_object(source: ByteSource) -> Any:
     if not isinstance(content, Mapping) or second.strip():
         return None
     # One row has one vector; vectors by id are many.
-    vectors = [value for value in content.values() if _is_vector(value)]
+    vectors = [value for value in content.values() if is_vector(value)]
     are_rows = len(vectors) == len(content) >= FEWEST_ROWS and len({len(one) for one in vectors}) == 1
     return None if vectors and not are_rows else content
 
@@ -281,19 +234,11 @@ KINDS = (
         tried="the documented form",
     ),
     StoreKind(
-        name="Elasticsearch's bulk",
-        recognises=is_bulk,
-        open=open_bulk,
-        looks="lines for Elasticsearch's or OpenSearch's _bulk (.ndjson)",
-        takes_gzip=True,
-        tried="the documented form",
-    ),
-    StoreKind(
         name="JSON",
         recognises=is_json,
         open=open_json,
         looks=".jsonl, .json (also .gz)",
         takes_gzip=True,
-        tried="documented exports of Qdrant, Pinecone, Elasticsearch and Chroma",
+        tried="documented exports of Qdrant, Pinecone and Chroma",
     ),
 )

@@ -36,6 +36,7 @@ OWN = (
     "annoy",
     "langchain_faiss",
     "llama_index",
+    "smart_connections",
     "beside",
     "parquet",
     "arrow",
@@ -44,8 +45,8 @@ OWN = (
     "pickles",
     "csv",
     "word_vectors",
+    "elasticsearch",
     "openai_batch",
-    "bulk",
     "json",
 )
 # Those that share a module.
@@ -53,7 +54,7 @@ TOGETHER = {
     **{"chroma_old": "chroma", "numpy": "arrays", "parquet": "arrow", "word_vectors": "csv"},
     **dict.fromkeys(("hnswlib", "usearch", "annoy"), "index_files"),
     **dict.fromkeys(("hdf5", "pickles"), "tensors"),
-    **dict.fromkeys(("openai_batch", "bulk"), "json"),
+    **{"openai_batch": "json"},
 }
 
 

@@ -73,7 +73,7 @@ def numbers_of_bytes(some: Sequence[bytes], column: str, dimension: int | None =
             )
         return asked
     same = [one for one in some if len(one) == width]
-    fit = [name for name in BYTES_EACH if not width % max(1, BYTES_EACH[name]) and _is_likely(same, name)]
+    fit = [name for name in BYTES_EACH if not width % max(1, BYTES_EACH[name]) and is_likely(same, name)]
     if dimension is not None and (own := [name for name in fit if width / BYTES_EACH[name] == dimension]):
         fit = own
     # Numbers that look like those of a vector do not look so by chance; any bytes may be int8 or bits.
@@ -99,7 +99,7 @@ def _are_written(values: np.ndarray) -> bool:
     return all(value == round(value, DECIMALS) for value in values.ravel().tolist())
 
 
-def _is_likely(rows: Sequence[bytes], name: str) -> bool:
+def is_likely(rows: Sequence[bytes], name: str) -> bool:
     """Whether these bytes, read so, look like vectors."""
     if name == "bits":
         return True

@@ -164,7 +164,9 @@ def test_what_is_shipped_is_small_and_rests_on_five_owners() -> None:
     assert {one.model for one in shipped} == {
         "all-MiniLM-L6-v2",
         "embedding-001",
+        "gemini-embedding-001",
         "nomic-embed-text",
+        "text-embedding-004",
         "text-embedding-3-small",
         "text-embedding-ada-002",
     }
@@ -178,7 +180,38 @@ def test_what_is_shipped_is_small_and_rests_on_five_owners() -> None:
         assert row in text
 
 
-@pytest.mark.parametrize("dimension", [384, 768, 1_536])
+def built_like(one: Fingerprint, rows: int) -> np.ndarray:
+    """Rows that have of a fingerprint what its model is told by, and nothing else of it."""
+    if one.measure == "direction":
+        return like(one.model, rows)
+    vectors = np.random.default_rng(rows).standard_normal((rows, one.dimension))
+    if one.measure == "spread":
+        return vectors * np.exp(one.spread)
+    vectors[:, list(one.still)] = 1e-9
+    return vectors
+
+
+@pytest.mark.parametrize("place", range(7))
+@pytest.mark.parametrize("rows", [1, 12, 60])
+def test_each_shipped_model_is_named_and_never_another_beside_it(place: int, rows: int) -> None:
+    one = shipped_fingerprints()[place]
+    origin = origin_of(built_like(one, rows), shipped_fingerprints())
+    assert origin is not None
+    if one.measure == "spread" and rows < 10:
+        assert origin.told == "cannot tell"
+    else:
+        assert origin.best is not None
+        assert (origin.told, origin.best.fingerprint.model, origin.also) == ("named", one.model, ())
+
+
+def test_a_preview_that_may_pass_for_its_model_is_said() -> None:
+    [found] = [one for one in look_at(index_of(like("gemini-embedding-001", 20))).findings if one.name == "builder"]
+    assert found.sentence.startswith(
+        "The vectors are those of gemini-embedding-001 (or of gemini-embedding-exp-03-07, its preview), by the mean"
+    )
+
+
+@pytest.mark.parametrize("dimension", [384, 768, 1_536, 3_072])
 def test_random_vectors_are_no_known_model_s(dimension: int) -> None:
     rng = np.random.default_rng(dimension)
     for rows in (1, 12, 40):
@@ -249,7 +282,7 @@ def test_nobody_known_and_what_cannot_be_told_are_said_so() -> None:
             (
                 "ok",
                 "The vectors are those of no model of 768 numbers that can be told by them: embedding-001, "
-                "nomic-embed-text.",
+                "nomic-embed-text, text-embedding-004.",
             )
         ],
         "few": [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -72,3 +73,17 @@ def test_a_held_out_owner_s_stores_are_in_no_fingerprint() -> None:
     """A model that five owners have used cannot be named by the stores of one of them and three others."""
     stores = [FieldStore(str(n), f"owner {n % 4}", "model a", rows_of(0, n)) for n in range(8)]
     assert {answer.told for answer in held_out(stores) if not answer.change} == {"no fingerprint"}
+
+
+def test_what_is_shipped_is_asked_as_it_is_and_previews_set_no_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("benchmarks.fingerprints.PREVIEWS", {"model a, preview": "model a"})
+    stores = [FieldStore(f"a{n}", f"owner {n}", "model a", rows_of(0, n)) for n in range(6)]
+    stores += [FieldStore(f"b{n}", f"other {n}", "model b", rows_of(1, n)) for n in range(6)]
+    preview = FieldStore("p", "someone else", "model a, preview", rows_of(0, 50))
+    made = fingerprints_of([*stores, preview], 5)
+    assert [(one.model, one.measure) for one in made] == [("model a", "direction"), ("model b", "direction")]
+    shipped = replace(made[0], limit=2.0)
+    answers = [one for one in held_out(stores, [shipped]) if not one.change]
+    assert {(one.store.model, one.named) for one in answers} == {("model a", ""), ("model b", "model b")}

@@ -56,8 +56,9 @@ def _newer_duckdb(folder: Path) -> str:
     with duckdb.connect(str(file)) as connection:
         connection.execute("CREATE TABLE docs (text VARCHAR, v FLOAT[2])")
     content = bytearray(file.read_bytes())
-    # The version of what is written, behind the magic bytes; and the checksum of the block, over its words of 8 bytes.
-    content[12:20] = struct.pack("<Q", 999)
+    # The number of its form and who made it; and the checksum of the block, over its words of 8 bytes.
+    content[12:20] = struct.pack("<Q", 1 << 20)
+    content[52:84] = b"v9.1.0".ljust(32, b"\0")
     checksum = 5381
     for (word,) in struct.iter_unpack("<Q", content[8:4096]):
         checksum ^= word * 0xBF58476D1CE4E5B9 & (1 << 64) - 1
@@ -96,7 +97,11 @@ UNREAD: dict[str, tuple[Callable[[Path], str], str]] = {
         r"is no store of vectors that is read\. It begins with b'what is this'",
     ),
     "two files": (_folder(a__json=b"[]", b__csv=b"text"), r"a\.json, .*b\.csv.*embaudit vectors .*a\.json"),
-    "DuckDB": (_newer_duckdb, r"written by another DuckDB than the [\d.]+ here.*pip install -U duckdb"),
+    "DuckDB": (
+        _newer_duckdb,
+        r"rows\.duckdb was made by DuckDB v9\.1\.0, in form 1048576, which the DuckDB [\d.]+ here does not read\."
+        r".*duckdb .*rows\.duckdb -c \"COPY TABLE TO 'rows\.parquet'\".*STORAGE_VERSION 'v1\.5\.0'",
+    ),
 }
 
 
@@ -106,6 +111,23 @@ def test_what_is_not_read_is_named_with_the_line_that_exports_it(kind: str, tmp_
     with pytest.raises(EmbauditError, match=f"(?s){said}") as raised:
         open_store(write(tmp_path))
     assert len(str(raised.value).replace(str(tmp_path), "")) < 650
+
+
+@pytest.mark.parametrize("form", ["", " (STORAGE_VERSION 'v1.5.0')"], ids=["its own form", "the older form"])
+def test_a_file_of_duckdb_2_is_read_where_duckdb_2_is(form: str, tmp_path: Path) -> None:
+    import duckdb
+
+    if int(duckdb.__version__.partition(".")[0]) < 2:
+        pytest.skip(f"DuckDB {duckdb.__version__} is installed: make test-newest has DuckDB 2")
+    with duckdb.connect() as connection:
+        connection.execute(f"ATTACH '{tmp_path}/rows.duckdb' AS rows{form}")
+        connection.execute(f"CREATE TABLE rows.docs (text VARCHAR, v FLOAT[{D}])")
+        pairs = zip(TEXTS, VECTORS.tolist(), strict=True)
+        connection.executemany("INSERT INTO rows.docs VALUES (?, ?)", [[text, vector] for text, vector in pairs])
+        connection.execute("DETACH rows")
+    (batch,) = open_store(tmp_path / "rows.duckdb").batches()
+    assert batch.texts == TEXTS
+    np.testing.assert_array_equal(batch.vectors[D][1], VECTORS)
 
 
 def test_a_folder_with_one_file_is_that_file(tmp_path: Path) -> None:
