@@ -178,14 +178,17 @@ def in_full_precision(measure: str) -> Iterator[None]:
 
 
 @lru_cache(maxsize=2)
-def checkpoint_of(spec: CheckpointSpec) -> Checkpoint:
+def checkpoint_of(spec: CheckpointSpec, *, as_a_whole: bool = False) -> Checkpoint:
     """Load a checkpoint once per process, and make sure that it is still the one that the audit was planned with.
+
+    Args:
+        as_a_whole: for whoever writes to its weights or takes derivatives: large ones otherwise stay in their files.
 
     Raises:
         CheckpointError: if its files have changed since.
     """
     settle(spec.device)
-    checkpoint = load_checkpoint(spec.reference, spec.load_options)
+    checkpoint = load_checkpoint(spec.reference, spec.load_options, may_stay_in_files=not as_a_whole)
     if checkpoint.checkpoint_id != spec.checkpoint_id:
         raise CheckpointError(
             f"{spec.reference} changed while it was being audited: it was {spec.checkpoint_id} and is now "
@@ -195,6 +198,6 @@ def checkpoint_of(spec: CheckpointSpec) -> Checkpoint:
     return checkpoint
 
 
-def encoder_of(spec: CheckpointSpec, kind: TextKind = "text") -> Encoder:
+def encoder_of(spec: CheckpointSpec, kind: TextKind = "text", *, as_a_whole: bool = False) -> Encoder:
     """A new encoder for one kind of texts, with their prompt; it counts the texts that it encodes."""
-    return Encoder(checkpoint_of(spec).reading(kind))
+    return Encoder(checkpoint_of(spec, as_a_whole=as_a_whole).reading(kind))

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import duckdb
 import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from small_audits import home_at
 from some_rows import mostly_slow
 
-from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint, memory, model
+import embaudit
+from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint, memory, model
 from embaudit.checkpoint.memory import bytes_in_memory
 from embaudit.checkpoint.model import forget_models
 from embaudit.checkpoint.streamed import is_in_files, units_of
+from embaudit.steps import results
 from embaudit.words.errors import TooLittleMemory
 
 sys.path.append(str(Path(__file__).resolve().parent.parent))
@@ -134,3 +140,51 @@ def findings(printed: str) -> list[tuple[str, str, float | None]]:
     import json
 
     return [(one["level"], one["name"], one["value"]) for one in json.loads(printed)["findings"]]
+
+
+MEASURES = ["integrity", "quality", "sticky", "socm", "layers", "length", "geometry", "tempscale"]
+# Of when, where and how long; and the weights of a pooler that no file has, which transformers draws anew for each precision.
+ELSEWHERE = {"audit_id", "source", "ingested", "seconds", "measure_key"}
+UNREAD = dict.fromkeys(("audit", "audit_name", "corpus", "measure_run", "schema_migration"), "false")
+UNREAD["weight"] = "status <> 'unused'"
+
+
+@pytest.mark.slow
+def test_an_audit_of_weights_in_their_files_has_the_same_figures(
+    tmp_path: Path, prefect_api: str, tiny_profile: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = in_half(tiny_bert(tmp_path / "m"))
+    was_in_files: list[bool] = []
+    plainly = results.load_checkpoint
+
+    def load(*given: Any, **named: Any) -> Checkpoint:
+        checkpoint = plainly(*given, **named)
+        was_in_files.append(is_in_files(checkpoint.model))
+        return checkpoint
+
+    monkeypatch.setattr(results, "load_checkpoint", load)
+    found = []
+    for fits in (True, False):
+        monkeypatch.setattr(model, "fits", lambda weights, fits=fits: fits)
+        forget_models()
+        with home_at(tmp_path / f"home {fits}"):
+            outcome = embaudit.audit(str(folder), str(tiny_profile), device="cpu", measures=MEASURES)
+            found.append(rows_of(outcome.warehouse))
+        # Who writes to weights has them as a whole.
+        assert set(was_in_files) == ({False} if fits else {True, False})
+        was_in_files.clear()
+    assert sum(map(len, found[0].values())) > 5_000
+    assert found[0].keys() == found[1].keys()
+    differing = {table: (found[0][table] - found[1][table]).total() for table in found[0]}
+    assert {table: count for table, count in differing.items() if count} == {}
+
+
+def rows_of(warehouse: str) -> dict[str, Counter[tuple[Any, ...]]]:
+    with duckdb.connect(warehouse, read_only=True) as connection:
+        tables = connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
+        rows = {}
+        for (table,) in tables:
+            found = connection.execute(f"SELECT * FROM {table} WHERE {UNREAD.get(table, 'true')}")
+            kept = [place for place, column in enumerate(found.description or ()) if column[0] not in ELSEWHERE]
+            rows[table] = Counter(tuple(str(row[place]) for place in kept) for row in found.fetchall())
+        return rows

@@ -144,6 +144,18 @@ def test_both_files_and_both_values_are_named(tmp_path: Path) -> None:
         assert named in finding.sentence
 
 
+@pytest.mark.parametrize(("limit", "levels"), [(64, ["look"]), (65, [])])
+def test_a_limit_that_hardly_any_passage_fits_into(tmp_path: Path, limit: int, levels: list[str]) -> None:
+    from transformers import BertConfig, BertModel
+
+    folder = tiny(tmp_path)
+    config = BertConfig.from_pretrained(folder, max_position_embeddings=256)
+    BertModel(config, add_pooling_layer=False).save_pretrained(folder)
+    change_json(folder / SETTINGS, max_seq_length=limit)
+    found = [finding for finding in file_findings(load(folder)) if finding.name == "short_limit"]
+    assert [(finding.level, finding.value) for finding in found] == [(level, limit) for level in levels]
+
+
 def test_a_tiny_random_model_is_broken_and_said_to_be(tmp_path: Path) -> None:
     found = integrity_findings(load(tiny(tmp_path)))
     problems = [finding.name for finding in found if finding.level == "problem"]

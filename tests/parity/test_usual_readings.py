@@ -94,6 +94,21 @@ def test_a_token_without_a_row_stops_no_search(tmp_path: Path) -> None:
     assert "explanation" not in [finding.name for finding in report.findings]
 
 
+def test_a_search_for_the_reason_that_fails_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*given: object) -> None:
+        raise IndexError("a layer that is not there")
+
+    monkeypatch.setattr("embaudit.questions.parity.explain.explain", broken)
+    folder = tiny_bert(tmp_path / "tiny")
+    report = compare_with(CheckpointFunction(load(folder)), CheckpointFunction(load(folder, pooling="cls")), Material())
+    assert report.verdict == "another function"
+    (said,) = [one for one in report.findings if one.name == "explanation"]
+    assert (said.level, said.sentence) == (
+        "not measured",
+        "The search for the reason failed: a layer that is not there.",
+    )
+
+
 class TestWhatIsCloseToNothing:
     """It is no explanation; and a server that was asked got texts without titles."""
 

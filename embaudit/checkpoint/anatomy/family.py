@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from embaudit.checkpoint.streamed import computes_in
 from embaudit.words.errors import NotMeasurable
 
 if TYPE_CHECKING:
@@ -136,21 +137,18 @@ class Anatomy:
         return torch.arange(start, start + self.heads_of(part) * self.head_size)
 
     def matrix(self, layer: int, part: Part) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """The matrix (out, in) that contains ``rows`` of W_q, W_k or W_v, and its bias (out,), if any.
-
-        Both are views of the model's weights: writing to them changes the model.
-        """
-        return _linear(self.part_of(layer, self.family.projection(part).path))
+        """The matrix (out, in) that contains ``rows`` of W_q, W_k or W_v, and its bias (out,), if any."""
+        return self._read(layer, self.family.projection(part).path)
 
     def value_weights(self, layer: int) -> torch.Tensor:
-        """W_v head by head, (H, d_h, d) in the model's dtype; value heads are repeated for grouped queries."""
+        """W_v head by head, (H, d_h, d); value heads are repeated for grouped queries."""
         weight, _ = self.matrix(layer, "value")
         per_head = weight[self.rows("value").to(weight.device)].view(self.value_heads, self.head_size, -1)
         return per_head.repeat_interleave(self.heads // self.value_heads, dim=0)
 
     def output_weights(self, layer: int) -> torch.Tensor:
         """W_o head by head, (H, d, d_h): Z = Σ_h (A_h V_h) W_o^hᵀ + b_o."""
-        weight, _ = _linear(self.part_of(layer, self.family.output))
+        weight, _ = self._read(layer, self.family.output)
         return weight.view(len(weight), self.heads, self.head_size).transpose(0, 1)
 
     def attend(self, layer: int, attention: torch.Tensor, read: torch.Tensor) -> torch.Tensor:
@@ -166,13 +164,19 @@ class Anatomy:
         import torch
 
         _, value_bias = self.matrix(layer, "value")
-        _, output_bias = _linear(self.part_of(layer, self.family.output))
+        _, output_bias = self._read(layer, self.family.output)
         V = torch.einsum("bnd,hed->bhne", read, self.value_weights(layer))
         if value_bias is not None:
             per_head = value_bias[self.rows("value").to(value_bias.device)].view(self.value_heads, 1, self.head_size)
             V = V + per_head.repeat_interleave(self.heads // self.value_heads, dim=0)
         summed = torch.einsum("bhme,hde->bmd", attention.to(V.dtype) @ V, self.output_weights(layer))
         return summed if output_bias is None else summed + output_bias
+
+    def _read(self, layer: int, path: str) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """A linear map's matrix and bias in the precision that the model computes in, wherever they are kept."""
+        dtype = computes_in(self.model)
+        weight, bias = _linear(self.part_of(layer, path))
+        return weight.to(dtype), None if bias is None else bias.to(dtype)
 
     def part_of(self, layer: int, path: str) -> nn.Module:
         """A module of one layer."""

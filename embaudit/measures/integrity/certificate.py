@@ -7,14 +7,14 @@ again after loading. So every value in memory is compared here with the file, af
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.files import is_pickle, weight_files
 from embaudit.checkpoint.model import UNUSED_WEIGHTS
-from embaudit.checkpoint.streamed import was_read
+from embaudit.checkpoint.streamed import computes_in, is_in_files, was_read
 from embaudit.checkpoint.tensors import stored_tensors
 from embaudit.measures.integrity import Status
 
@@ -65,6 +65,15 @@ def trace(checkpoint: Checkpoint) -> list[TensorRecord]:
     transformer = folder / checkpoint.recipe.transformer_path
     sources = sources_of(weight_files(transformer))
     records = _trace_part(dict(persistent(checkpoint.model)), sources, _renamer(checkpoint.model), folder)
+    if is_in_files(checkpoint.model):
+        # Cast in every pass: whether they are in memory between two is no property of the checkpoint.
+        wide = _dtype(computes_in(checkpoint.model))
+        records = [
+            replace(record, status="cast")
+            if record.status == "same" and "F" in record.stored_dtype and record.stored_dtype != wide
+            else record
+            for record in records
+        ]
     # Dropout has no step in the loaded pipeline.
     steps = [module for module in checkpoint.recipe.modules if module.kind != "Dropout"]
     for number, module in enumerate(steps):
@@ -134,7 +143,7 @@ def _compared(name: str, tensor: torch.Tensor, source: FileTensor, folder: Path)
     elif name != source.name:
         status = "renamed"
     else:
-        status = "same" if source.dtype == _dtype(tensor) else "cast"
+        status = "same" if source.dtype == _dtype(tensor.dtype) else "cast"
     return TensorRecord(name, _relative(source.file, folder), source.name, source.dtype, tuple(tensor.shape), status)
 
 
@@ -179,7 +188,7 @@ def _pickled(file: Path) -> dict[str, FileTensor]:
 
     content = torch.load(file, weights_only=True, map_location="cpu", mmap=_is_zip(file))
     return {
-        name: FileTensor(file, name, _dtype(tensor), tuple(tensor.shape), rows(tensor))
+        name: FileTensor(file, name, _dtype(tensor.dtype), tuple(tensor.shape), rows(tensor))
         for name, tensor in content.items()
     }
 
@@ -222,9 +231,9 @@ def _memory(tensor: torch.Tensor) -> tuple[int, tuple[int, ...]]:
     return tensor.data_ptr(), tuple(tensor.shape)
 
 
-def _dtype(tensor: torch.Tensor) -> str:
+def _dtype(dtype: torch.dtype) -> str:
     """In safetensors' notation, F32."""
-    name = str(tensor.dtype).removeprefix("torch.")
+    name = str(dtype).removeprefix("torch.")
     return {"bfloat16": "BF16", "bool": "BOOL"}.get(name, name[0].upper() + name.lstrip("abcdefghijklmnopqrstuvwxyz"))
 
 

@@ -71,7 +71,7 @@ def placements(
     Args:
         severe: token id -> token, worst first.
     """
-    encoder = encoder_of(spec)
+    encoder = encoder_of(spec, as_a_whole=True)
     points = sample.points(encoder, "validation", copies=settings.budget, draws=settings.draws)
     judges = goal(encoder, points.draws, sample.sentence_set("scoring").anchors)
     tokens = np.array([*map(int, severe), *ordinary], dtype=np.int64)
@@ -140,7 +140,7 @@ def place_by(
 def possible_strategies(spec: CheckpointSpec) -> tuple[list[Strategy], str]:
     """The strategies that this checkpoint allows, and why ``gradient`` is not among them; empty if it is."""
     try:
-        require_weights(encoder_of(spec))
+        require_weights(encoder_of(spec, as_a_whole=True))
     except NotMeasurable as error:
         return [name for name in STRATEGIES if name != "gradient"], error.happened
     return list(STRATEGIES), ""

@@ -95,7 +95,7 @@ def mitigated_vectors(
     out: Outputs, spec: CheckpointSpec, one: PoisonedSide, untreated: Staged, severe: list[int], remedy: Remedy
 ) -> None:
     """Vectors of one side under a remedy; texts without a severe token keep their vectors."""
-    encoder = encoder_of(spec, kind_of(one.side))
+    encoder = encoder_of(spec, kind_of(one.side), as_a_whole=True)
     texts, token_id = texts_of(one.material, one.side), one.token_id
     sequences = encoder.tokenize(texts) if token_id is None else poison(encoder, texts, token_id, one.seed).sequences
     ids = treatable(encoder.checkpoint, severe)
@@ -193,7 +193,7 @@ def mitigation_losses(
     settings: MitigationSettings,
 ) -> None:
     """Tables ``mitigation_loss`` and ``mitigation_token``."""
-    encoder = encoder_of(spec)
+    encoder = encoder_of(spec, as_a_whole=True)
     points = sample.points(encoder, "validation", draws=settings.draws)
     ids = treatable(encoder.checkpoint, severe)
     watched, drawn = measured.watched, measured.drawn
@@ -237,7 +237,7 @@ def possible_remedies(spec: CheckpointSpec, severe: list[int], remedies: list[Re
     Args:
         texts: number of clean texts that a change of the output space is fitted on.
     """
-    encoder = encoder_of(spec)
+    encoder = encoder_of(spec, as_a_whole=True)
     ids = treatable(encoder.checkpoint, severe)
     one = [encoder.checkpoint.with_special_tokens([min(ids)])]
     refused: dict[Remedy, str] = {}

@@ -53,7 +53,7 @@ class BestTaus:
 @step("tempscale", version=MEASURE_VERSION, tables=("tempscale_support",), name="temperature support")
 def tempscale_support(out: Outputs, spec: CheckpointSpec) -> None:
     """Whether τ can be set at all, and if not, why."""
-    reason = _why_unsupported(checkpoint_of(spec))
+    reason = _why_unsupported(checkpoint_of(spec, as_a_whole=True))
     out.rows("tempscale_support", [{"reason": reason}], {"reason": "string"}, detail=TemperatureSupport(reason))
 
 
@@ -81,7 +81,7 @@ def tempscale_vectors(
     Args:
         in_pieces: instead, average the vectors of a text's pieces, each as long as the configured limit, at τ = 1.
     """
-    encoder = encoder_of(spec, kind_of(side))
+    encoder = encoder_of(spec, kind_of(side), as_a_whole=True)
     checkpoint = encoder.checkpoint
     texts = texts_of(material, side)
     label = f"{corpus}, {side}: pieces averaged" if in_pieces else f"{corpus}, {side}: τ = {temperatures_of(tau)}"
@@ -120,7 +120,7 @@ def tempscale_scores(
         by_tau: τ -> side -> staged vectors.
         in_pieces: side -> staged vectors of averaged pieces.
     """
-    scope = scope_of(checkpoint_of(spec), corpus, settings)
+    scope = scope_of(checkpoint_of(spec, as_a_whole=True), corpus, settings)
     temperatures = {float(tau): read_vectors(sides) for tau, sides in by_tau.items()}
     pieces = read_vectors(in_pieces)
     rows: list[dict[str, Any]] = []
@@ -218,7 +218,7 @@ class TrialScores:
 @step("tempscale", version=MEASURE_VERSION, tables=("tempscale_parts",), name="parts with a temperature")
 def tempscale_parts(out: Outputs, spec: CheckpointSpec, part: Part) -> None:
     """Number of layers or heads, and if they cannot have their own τ, why."""
-    anatomy = anatomy_of(checkpoint_of(spec).model)
+    anatomy = anatomy_of(checkpoint_of(spec, as_a_whole=True).model)
     parts = len(anatomy.layers) if part == "layer" else anatomy.heads
     refused = None
     try:
@@ -274,7 +274,7 @@ def tempscale_searched(
         found: for each search, ``task``, ``part``, ``tau``, ``taus``, ``trials``, and ``vectors``: staged vectors by
             side at τ = 1, at the single ``tau``, and at ``taus``.
     """
-    scope = scope_of(checkpoint_of(spec), corpus, settings)
+    scope = scope_of(checkpoint_of(spec, as_a_whole=True), corpus, settings)
     tasks = {one.name: one for one in tasks_of(material, settings, seed)}
     rows = []
     for one in found:
