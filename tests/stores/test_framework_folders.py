@@ -1,9 +1,10 @@
-"""LangChain's FAISS folder: its docstore is a pickle, of which exactly its own classes are read, and nothing runs."""
+"""Folders of LangChain and LlamaIndex: texts, metadata and ids beside the vectors, and nothing pickled runs."""
 
 from __future__ import annotations
 
 import copyreg
 import functools
+import json
 import os
 import pickle
 import sys
@@ -13,8 +14,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from planted_calls import Calls
 
+from embaudit.stores.llama_index import embedded_text
 from embaudit.stores.opened import open_store
+from embaudit.stores.place import ReadOptions
+from embaudit.words.errors import EmbauditError
 
 faiss = pytest.importorskip("faiss", reason="needs faiss: pip install 'embaudit[faiss]'")
 VECTORS = np.random.default_rng(0).normal(size=(30, 8)).astype(np.float32)
@@ -91,16 +96,6 @@ def test_texts_metadata_and_ids_are_read(
     assert {file.name: file.read_bytes() for file in place.iterdir()} == before
 
 
-class Calls:
-    """Pickles a call, as an attacker would."""
-
-    def __init__(self, function: Any, *arguments: Any) -> None:
-        self._made = function, arguments
-
-    def __reduce__(self) -> Any:
-        return self._made
-
-
 class Refers(pickle.Pickler):
     def persistent_id(self, obj: Any) -> Any:
         return "somewhere" if obj == "refer" else None
@@ -159,3 +154,60 @@ def test_a_filter_keeps_what_it_finds_among_the_first_that_are_fetched(tmp_path:
         len(search.find(VECTORS[0], 30, {}, where).ids) < len(search.find(VECTORS[0], 30, search.exact, where).ids) == 3
     )
     assert len(search.find(VECTORS[0], 30, {}, ()).ids) == 30
+
+
+# ---- LlamaIndex ----
+
+
+def folder(place: Path) -> Path:
+    nodes = {
+        name: {"__data__": {"text": f"text {name}", "metadata": {"file_name": f"{name}.txt", "n": 3},
+                            "excluded_embed_metadata_keys": ["n"]}}
+        for name in ("a", "b", "deleted")
+    }  # fmt: skip
+    vectors = {"b": [0.5, 1.0], "a": [1.5, 2.0]}
+    (place / "default__vector_store.json").write_text(json.dumps({"embedding_dict": vectors}))
+    (place / "image__vector_store.json").write_text(json.dumps({"embedding_dict": {}}))
+    (place / "docstore.json").write_text(json.dumps({"docstore/data": nodes}))
+    return place
+
+
+def test_what_was_embedded_is_the_text(tmp_path: Path) -> None:
+    before = {file.name: file.read_bytes() for file in folder(tmp_path).iterdir()}
+    store = open_store(tmp_path)
+    (batch,) = store.batches(["text", "metadata.file_name"])
+    assert batch.ids == ["b", "a"]
+    assert batch.texts == ["file_name: b.txt\n\ntext b", "file_name: a.txt\n\ntext a"]
+    assert batch.fields == {"text": ["text b", "text a"], "metadata.file_name": ["b.txt", "a.txt"]}
+    assert "2 of 2 nodes" in store.notes[0]
+    assert next(iter(open_store(tmp_path, ReadOptions(text="text")).batches())).texts == ["text b", "text a"]
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("node", "text"),
+    [
+        ({"text": "t"}, "t"),
+        ({"text": "t", "metadata": {"k": 1}, "excluded_embed_metadata_keys": ["k"]}, "t"),
+        ({"text": "{t}", "metadata": {"a": "{x}", "b": 2}, "metadata_separator": " | ",
+          "metadata_template": "<{key}={value}>", "text_template": "{{{metadata_str}}} {content}"},
+         "{<a={x}> | <b=2>} {t}"),
+        ({"text_resource": {"text": "t"}, "metadata": {"k": "v"}}, "k: v\n\nt"),
+        ({"text": "t", "metadata": {"k": "v"}, "text_template": "{content.__class__}{content}"},
+         "{content.__class__}t"),
+    ],
+)  # fmt: skip
+def test_templates_of_a_node(node: dict[str, object], text: str) -> None:
+    assert embedded_text(node) == text
+
+
+def test_a_broken_folder_is_named(tmp_path: Path) -> None:
+    (folder(tmp_path) / "default__vector_store.json").write_text('{"embedding_dict": {"a": [1.')
+    with pytest.raises(EmbauditError, match="is not JSON"):
+        open_store(tmp_path)
+    (tmp_path / "default__vector_store.json").write_text("[1, 2]")
+    with pytest.raises(EmbauditError, match="is no object"):
+        open_store(tmp_path)
+    (tmp_path / "default__vector_store.json").write_text('{"embedding_dict": [1, 2]}')
+    with pytest.raises(EmbauditError, match="has no embedding_dict"):
+        open_store(tmp_path)

@@ -7,6 +7,7 @@ the tests load is what a user would load, only smaller.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -190,18 +191,63 @@ def write_json(path: Path, content: object) -> None:
     path.write_text(json.dumps(content, indent=2), encoding="utf-8")
 
 
-def change_json(path: Path, **changes: object) -> None:
-    """Set keys of a JSON object in place."""
-    write_json(path, {**json.loads(path.read_text(encoding="utf-8")), **changes})
+def change_json(path: Path, change: Callable[[Any], Any] | None = None, **values: object) -> None:
+    """Set keys of a JSON object, or begin one; or ``change`` edits what there is, or returns another content."""
+    content = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    if change is not None:
+        content = change(content) or content
+    path.unlink(missing_ok=True)  # what it may be a link to stays as it is
+    write_json(path, {**content, **values} if values else content)
+
+
+def json_file(name: str, change: Callable[[Any], Any] | None = None, **values: object) -> Callable[[Path], None]:
+    """The same for a file of a folder."""
+    return lambda folder: change_json(folder / name, change, **values)
+
+
+def with_dense(folder: Path, config: dict[str, object]) -> None:
+    """Declare a Dense behind Normalize, without weights."""
+    path = folder / "modules.json"
+    entry = {"idx": 3, "name": "3", "path": "3_Dense", "type": "sentence_transformers.models.Dense"}
+    write_json(path, [*json.loads(path.read_text()), entry])
+    (folder / "3_Dense").mkdir()
+    write_json(folder / "3_Dense" / "config.json", config)
+
+
+def change_tensors(path: Path, change: Callable[[dict[str, torch.Tensor]], object]) -> None:
+    """Change the tensors of a safetensors file: in place, or by returning others."""
+    from safetensors.torch import load_file, save_file
+
+    tensors = load_file(path)
+    found = change(tensors)
+    tensors = found if isinstance(found, dict) else tensors
+    path.unlink()
+    save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path, metadata={"format": "pt"})
 
 
 def change_tensor(path: Path, name: str, value: float, index: tuple[int, ...] = (1, 1)) -> None:
     """Set one number in a safetensors file."""
-    from safetensors.torch import load_file, save_file
+    change_tensors(path, lambda tensors: tensors[name].__setitem__(index, value))
 
-    tensors = load_file(path)
-    tensors[name][index] = value
-    save_file(tensors, path, metadata={"format": "pt"})
+
+def to_pickle(folder: Path) -> Path:
+    """Turn the weights into a pickle, as checkpoints before safetensors have them."""
+    import torch
+    from safetensors.torch import load_file
+
+    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+    return folder
+
+
+def to_shards(folder: Path, size: str = "30KB") -> list[Path]:
+    """Split the weights into several files with an index, as large checkpoints have them."""
+    from transformers import AutoModel
+
+    model = AutoModel.from_pretrained(folder, add_pooling_layer=False)
+    (folder / "model.safetensors").unlink()
+    model.save_pretrained(folder, max_shard_size=size)
+    return sorted(folder.glob("model-*.safetensors"))
 
 
 def load(folder: Path, **options: Any) -> Checkpoint:
