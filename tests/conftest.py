@@ -23,7 +23,7 @@ from embaudit.words import masking
 # a PostgreSQL; and the end of all that a run has started.
 pytest_plugins = [
     *("report_form", "leftovers", "small_audits", "small_disk", "fault_table", "told_before"),
-    *("ready_warehouses", "postgres_server", "s3_server", "model_hub", "webhook"),
+    *("ready_warehouses", "postgres_server", "s3_server", "fake_hub", "webhook", "own_processes"),
 ]
 
 # Libraries and collected tests are a million objects that stay to the end. Looking through them for garbage again and

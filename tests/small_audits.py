@@ -5,10 +5,11 @@ A plugin of ``tests/conftest.py``, so that flows, faults and security share the 
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from embaudit_flows.audit import AuditOutcome
 
+AuditOnce = Callable[..., "AuditOutcome"]
 PROFILE = """
 name = "tiny"
 version = 1
@@ -233,6 +235,40 @@ def computed_home(audited_home: Path, empty_once: Path) -> Path:
     shutil.copy(empty_once, audited_home / "warehouse.duckdb")
     shutil.rmtree(audited_home / "reports")
     return audited_home
+
+
+@pytest.fixture(scope="session")
+def audit_once(
+    prefect_api: str,
+    tiny_checkpoint: Path,
+    tiny_profile: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    empty_once: Path,
+) -> AuditOnce:
+    """Audits the tiny checkpoint in a home of its own, for a module's tests to read."""
+    from embaudit.questions.audit import AuditRequest
+    from embaudit_flows.audit import audit
+
+    def run(**asked: Any) -> AuditOutcome:
+        with home_at(tmp_path_factory.mktemp("measured") / "home", empty_once):
+            usual = {"checkpoint": str(tiny_checkpoint), "profile": str(tiny_profile), "device": "cpu"}
+            return audit(AuditRequest(**usual | asked))
+
+    return run
+
+
+def shown(embaudit: Embaudit, outcome: AuditOutcome) -> str:
+    """The whole page of an audit in a terminal."""
+    done = embaudit("show", outcome.audit_id, "--full", "--warehouse", outcome.warehouse)
+    assert done.returncode == 0, done.stderr
+    return str(done.stdout)
+
+
+def answered(embaudit: Embaudit, outcome: AuditOutcome, query: str) -> list[dict[str, Any]]:
+    """The rows of a named query."""
+    done = embaudit("query", query, "--format", "json", "--warehouse", outcome.warehouse)
+    rows: list[dict[str, Any]] = json.loads(done.stdout)
+    return rows
 
 
 def environment_of(home: Path, prefect_api: str) -> dict[str, str]:

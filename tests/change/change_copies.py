@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save_file
-
-sys.path.append(str(Path(__file__).resolve().parent.parent / "checkpoint"))
+from safetensors.torch import load_file
 from tiny import ENGLISH
-from tiny_models import build, declare, load, pooling
+from tiny_models import build, change_tensors, declare, json_file, load, pooling
 
 from embaudit.checkpoint import LoadOptions
 from embaudit.checkpoint.load import load_from_files
@@ -57,21 +53,7 @@ def base_in(folder: Path) -> Path:
 def in_file(change: TensorChange) -> FolderChange:
     """Change the tensors of model.safetensors: in place, or by returning others."""
 
-    def write(folder: Path) -> None:
-        tensors = load_file(folder / "model.safetensors")
-        found = change(tensors)
-        tensors = found if isinstance(found, dict) else tensors
-        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, folder / "model.safetensors")
-
-    return write
-
-
-def json_file(name: str, **changes: Any) -> FolderChange:
-    def write(folder: Path) -> None:
-        content = json.loads((folder / name).read_text(encoding="utf-8"))
-        (folder / name).write_text(json.dumps(content | changes), encoding="utf-8")
-
-    return write
+    return lambda folder: change_tensors(folder / "model.safetensors", change)
 
 
 def copy_of(base: Path, to: Path, *changes: FolderChange) -> Path:
@@ -99,17 +81,6 @@ def cast(dtype: torch.dtype) -> FolderChange:
     return in_file(lambda tensors: {name: tensor.to(dtype) for name, tensor in tensors.items()})
 
 
-def tokenizer_changed(change: Callable[[dict[str, Any]], object]) -> FolderChange:
-    """Edit tokenizer.json in place."""
-
-    def write(folder: Path) -> None:
-        content = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
-        change(content)
-        (folder / "tokenizer.json").write_text(json.dumps(content), encoding="utf-8")
-
-    return write
-
-
 def with_more_tokens(*names: str, is_trained: bool = True) -> FolderChange:
     """New entries at the end of the vocabulary; their rows trained, or the mean of the others."""
 
@@ -126,7 +97,7 @@ def with_more_tokens(*names: str, is_trained: bool = True) -> FolderChange:
                 new = trained_looking(new, generator)
             tensors[WORDS] = torch.cat([table, new])
 
-        tokenizer_changed(add)(folder)
+        json_file("tokenizer.json", add)(folder)
         in_file(rows)(folder)
         size = len(load_file(folder / "model.safetensors")[WORDS])
         json_file("config.json", vocab_size=size)(folder)
@@ -145,7 +116,7 @@ def permuted(*, with_rows: bool) -> FolderChange:
             tokens = sorted(content["model"]["vocab"], key=content["model"]["vocab"].__getitem__)
             content["model"]["vocab"] = {tokens[old]: new for new, old in enumerate(order)}
 
-        tokenizer_changed(reorder)(folder)
+        json_file("tokenizer.json", reorder)(folder)
         if with_rows:
             in_file(lambda tensors: tensors.update({WORDS: tensors[WORDS][order]}))(folder)
 

@@ -15,8 +15,8 @@ import pytest
 import torch
 from commands import run_here
 from real_tokenizers import packaged_checkpoint
-from safetensors.torch import load_file, save_file
 from tiny import tiny_bert
+from tiny_models import change_tensors
 
 import embaudit
 from embaudit.checkpoint import load_checkpoint
@@ -157,15 +157,9 @@ def test_a_checkpoint_and_its_base_are_in_memory_one_after_the_other(
         return loaded
 
     base = tiny_bert(tmp_path / "base")
-    save_file(
-        {name: tensor.to(torch.bfloat16) for name, tensor in load_file(base / "model.safetensors").items()},
-        base / "model.safetensors",
-        metadata={"format": "pt"},
-    )
+    change_tensors(base / "model.safetensors", lambda found: {name: one.bfloat16() for name, one in found.items()})
     tuned = shutil.copytree(base, tmp_path / "tuned")
-    tensors = load_file(tuned / "model.safetensors")
-    tensors["encoder.layer.0.output.dense.weight"] += 0.5
-    save_file(tensors, tuned / "model.safetensors", metadata={"format": "pt"})
+    change_tensors(tuned / "model.safetensors", lambda found: found["encoder.layer.0.output.dense.weight"].add_(0.5))
     monkeypatch.setattr(checking, "load_checkpoint", watched)
     report = checking.check(str(tuned), base=str(base))
     assert alive == [0, 0]

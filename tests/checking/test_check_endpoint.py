@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from commands import run_here
+from compared_functions import endpoint_of
 from some_rows import mostly_slow
 
 import embaudit
@@ -69,8 +70,7 @@ def refusing(is_refused: Callable[[str], bool]) -> Encode:
 
 
 def checked(encode: Encode, material: Material | None = None, asking: CallerPrompts | None = None) -> CheckReport:
-    with serving(Served(encode)) as address, open_endpoint(address) as endpoint:
-        endpoint.wait_at_most = 0
+    with endpoint_of(Served(encode)) as endpoint:
         return check_served(endpoint, Material() if material is None else material, asking)
 
 

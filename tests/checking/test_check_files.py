@@ -19,6 +19,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from some_rows import mostly_slow
 from tiny import tiny_bert
+from tiny_models import build, change_tensors, declare, dense, layer_norm, pooling, to_pickle
 
 import embaudit
 from embaudit.checkpoint import LoadOptions, load_checkpoint
@@ -32,17 +33,13 @@ from embaudit.questions.check.files_only import check_files
 from embaudit.questions.check.verdict import FILES_ONLY, verdict_of
 from embaudit.words.errors import UsageError
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "checkpoint"))
-from tiny_models import build, declare, dense, layer_norm, pooling
-
 Tensors = dict[str, torch.Tensor]
 LAYER = "encoder.layer.1.output.dense.weight"
 WEIGHTS = "model.safetensors"
 
 
 def bert(folder: Path, change: Callable[[Tensors], Tensors]) -> Path:
-    tiny_bert(folder)
-    save_file(change(load_file(folder / WEIGHTS)), folder / WEIGHTS, metadata={"format": "pt"})
+    change_tensors(tiny_bert(folder) / WEIGHTS, change)
     return folder
 
 
@@ -55,12 +52,6 @@ def in_two(folder: Path) -> Path:
         save_file({name: tensors[name] for name in some}, folder / file, metadata={"format": "pt"})
     index = {"metadata": {}, "weight_map": {name: file for file, some in shards.items() for name in some}}
     (folder / f"{WEIGHTS}.index.json").write_text(json.dumps(index), encoding="utf-8")
-    (folder / WEIGHTS).unlink()
-    return folder
-
-
-def pickled(folder: Path) -> Path:
-    torch.save(load_file(folder / WEIGHTS), folder / "pytorch_model.bin")
     (folder / WEIGHTS).unlink()
     return folder
 
@@ -91,7 +82,7 @@ CHECKPOINTS: dict[str, Callable[[Path], Path]] = {
     "float16": lambda folder: bert(folder, in_precision(torch.float16)),
     "two precisions": lambda folder: bert(folder, in_precision(torch.float32, torch.bfloat16)),
     "shards": lambda folder: in_two(bert(folder, in_precision(torch.bfloat16))),
-    "a pickle": lambda folder: pickled(tiny_bert(folder)),
+    "a pickle": lambda folder: to_pickle(tiny_bert(folder)),
     "modules": with_modules,
     "a decoder": of_family("qwen2"),
     "an encoder of two": of_family("t5"),

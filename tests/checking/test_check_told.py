@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import date
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 from some_rows import mostly_slow
@@ -67,18 +68,13 @@ MATERIAL: dict[str, Material] = {
 }
 
 
-@pytest.fixture(scope="session")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_bert(tmp_path_factory.mktemp("told") / "tiny")
-
-
 @pytest.mark.parametrize("name", mostly_slow(MATERIAL, 2))
-def test_a_check_on_other_material_is_told(name: str, folder: Path) -> None:
-    assert_told(check(str(folder), OPTIONS, MATERIAL[name]))
+def test_a_check_on_other_material_is_told(name: str, tiny_checkpoint: Path) -> None:
+    assert_told(check(str(tiny_checkpoint), OPTIONS, MATERIAL[name]))
 
 
-def test_a_check_of_files_is_told(folder: Path) -> None:
-    assert_told(check_files(str(folder), OPTIONS))
+def test_a_check_of_files_is_told(tiny_checkpoint: Path) -> None:
+    assert_told(check_files(str(tiny_checkpoint), OPTIONS))
 
 
 def test_what_cannot_be_loaded_is_told() -> None:
@@ -91,8 +87,14 @@ def test_what_cannot_be_loaded_is_told() -> None:
 LEVELS: tuple[Level, ...] = ("problem", "look", "not measured", "ok")
 SCORE = {"value": 0.5, "low": None, "high": None}
 DATA = {"metric": "nDCG@10", "name": "a_b", "items": 90, "score": SCORE, "baselines": {}}
+
+
+def but(**changes: Any) -> Callable[[CheckReport], CheckReport]:
+    return lambda one: replace(one, **changes)
+
+
 STATES: dict[str, Callable[[CheckReport], CheckReport]] = {
-    "no findings": lambda one: replace(one, findings=(), figures={}, base=None),
+    "no findings": but(findings=(), figures={}, base=None),
     **{
         f"{count} of {level}": (
             lambda one, level=level, count=count: replace(
@@ -105,21 +107,18 @@ STATES: dict[str, Callable[[CheckReport], CheckReport]] = {
         for level in LEVELS
         for count in (1, 2)
     },
-    "files only, nothing found": lambda one: replace(
-        one, findings=(Finding("not measured", "The network was not run.", name=FILES_ONLY.name),)
+    "files only, nothing found": but(
+        findings=(Finding("not measured", "The network was not run.", name=FILES_ONLY.name),)
     ),
-    "files only, one thing": lambda one: replace(
-        one,
-        findings=(Finding("not measured", "The network was not run.", name=FILES_ONLY.name), Finding("look", "So.")),
+    "files only, one thing": but(
+        findings=(Finding("not measured", "The network was not run.", name=FILES_ONLY.name), Finding("look", "So."))
     ),
-    "a part could not run": lambda one: replace(
-        one, findings=(Finding("not measured", "Numerics could not be checked: x.", name="numerics_could_not_run"),)
+    "a part could not run": but(
+        findings=(Finding("not measured", "Numerics could not be checked: x.", name="numerics_could_not_run"),)
     ),
-    "stopped": lambda one: replace(one, findings=(Finding("not measured", "The check was stopped.", name=STOPPED),)),
-    "an endpoint": lambda one: replace(
-        one, kind="endpoint", interface="OpenAI, 32 dimensions", checkpoint_id=None, base=None
-    ),
-    "an object of nothing known": lambda one: replace(one, kind="object", checkpoint_id=None, base=None, figures={}),
+    "stopped": but(findings=(Finding("not measured", "The check was stopped.", name=STOPPED),)),
+    "an endpoint": but(kind="endpoint", interface="OpenAI, 32 dimensions", checkpoint_id=None, base=None),
+    "an object of nothing known": but(kind="object", checkpoint_id=None, base=None, figures={}),
     "the base could not be loaded": lambda one: replace(
         one, figures={key: some for key, some in one.figures.items() if key != "change"}
     ),
@@ -131,12 +130,10 @@ STATES: dict[str, Callable[[CheckReport], CheckReport]] = {
         one,
         figures={**one.figures, "change": {"weights": {**one.figures["change"]["weights"], "extent": "incomparable"}}},
     ),
-    "a score alone": lambda one: replace(one, figures={"data": [DATA]}, base=None),
-    "no score": lambda one: replace(
-        one, figures={"data": [{**DATA, "score": {"value": None, "low": None, "high": None}}]}, base=None
-    ),
-    "no golden query found": lambda one: replace(
-        one, figures={"data": [{**DATA, "ranks": [{"query": "q", "rank": 30, "expected": ""}]}]}, base=None
+    "a score alone": but(figures={"data": [DATA]}, base=None),
+    "no score": but(figures={"data": [{**DATA, "score": {"value": None, "low": None, "high": None}}]}, base=None),
+    "no golden query found": but(
+        figures={"data": [{**DATA, "ranks": [{"query": "q", "rank": 30, "expected": ""}]}]}, base=None
     ),
 }
 

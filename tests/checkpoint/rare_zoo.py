@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from older import is_transformers_4, transformers_5
-from tiny_models import D, build, change_json, declare, dense, pooling, save_model, save_tokenizer, write_json
+from tiny_models import (
+    D,
+    build,
+    change_json,
+    declare,
+    dense,
+    json_file,
+    pooling,
+    save_model,
+    save_tokenizer,
+)
 from zoo import (
     LIMIT,
     NORMALIZE,
     SETTINGS,
     TEMPLATE,
     TRANSFORMER,
-    Entry,
+    Make,
+    bert,
     changed,
+    entries,
     family,
-    json_of,
     known,
     nested,
     plain,
@@ -30,20 +40,8 @@ from zoo import (
     without,
 )
 
-BERT = known("bert")
-PROMPTS = json_of(SETTINGS, prompts={"query": "river: "}, default_prompt_name="query")
-OUTSIDE_THE_MEAN = json_of("1_Pooling/config.json", include_prompt=False)
-
-
-def of_tokenizer(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], object]:
-    """Change the content of tokenizer.json."""
-
-    def run(folder: Path) -> None:
-        content = json.loads((folder / "tokenizer.json").read_text())
-        change(content)
-        write_json(folder / "tokenizer.json", content)
-
-    return run
+PROMPTS = json_file(SETTINGS, prompts={"query": "river: "}, default_prompt_name="query")
+OUTSIDE_THE_MEAN = json_file("1_Pooling/config.json", include_prompt=False)
 
 
 def also_as(name: str, copy: str, **changes: Any) -> Callable[[Path], object]:
@@ -89,10 +87,12 @@ def byte_pairs(*, post_processor: bool = True, **model: Any) -> Callable[[Path],
 def lowercased_after(first: str, then: str) -> Callable[[Path], object]:
     """A normalizer that lowercases by itself, after replacing a capital."""
     steps = [{"type": "Replace", "pattern": {"String": first}, "content": then}, {"type": "Lowercase"}]
-    return of_tokenizer(lambda content: content.update(normalizer={"type": "Sequence", "normalizers": steps}))
+    return json_file(
+        "tokenizer.json", lambda content: content.update(normalizer={"type": "Sequence", "normalizers": steps})
+    )
 
 
-def in_nested(*changes: Callable[[Path], object]) -> Callable[[Path], Path]:
+def in_nested(*changes: Callable[[Path], object]) -> Make:
     def run(folder: Path) -> Path:
         nested(folder)
         for change in changes:
@@ -133,8 +133,8 @@ def rotary(kind: str, **parameters: Any) -> Callable[[Path], object]:
     sizes = {"max_position_embeddings": 16 if kind == "dynamic" else 64}
     if is_transformers_4():
         beside = {name: value for name, value in parameters.items() if name.startswith("original_")}
-        return json_of("config.json", rope_scaling=rope, **sizes, **beside)
-    return json_of("config.json", rope_parameters=rope, **sizes)
+        return json_file("config.json", rope_scaling=rope, **sizes, **beside)
+    return json_file("config.json", rope_parameters=rope, **sizes)
 
 
 LONG_ROPE: dict[str, Any] = {
@@ -145,109 +145,93 @@ LONG_ROPE: dict[str, Any] = {
 ROTARY = {"dynamic": rotary("dynamic"), "longrope": rotary("longrope", **LONG_ROPE)}
 
 RARE = {
-    "config: tuples instead of outputs": Entry("rare", changed(BERT, json_of("config.json", return_dict=False))),
-    "config: a file for this version": Entry(
-        "rare",
-        changed(
-            BERT,
+    "config: tuples instead of outputs": bert(json_file("config.json", return_dict=False)),
+    "config: a file for this version": (
+        bert(
             also_as("config.json", "config.4.0.0.json", hidden_act="relu"),
-            json_of("config.json", configuration_files=["config.4.0.0.json"]),
+            json_file("config.json", configuration_files=["config.4.0.0.json"]),
         ),
-        refused="config.4.0.0.json for some versions",
+        "config.4.0.0.json for some versions",
     ),
-    "tokenizer: a file for this version": Entry(
-        "rare",
-        changed(
-            BERT,
+    "tokenizer: a file for this version": (
+        bert(
             also_as("tokenizer.json", "tokenizer.4.0.0.json"),
-            json_of("tokenizer_config.json", fast_tokenizer_files=["tokenizer.4.0.0.json"]),
+            json_file("tokenizer_config.json", fast_tokenizer_files=["tokenizer.4.0.0.json"]),
         ),
-        refused="tokenizer.4.0.0.json for some versions",
+        "tokenizer.4.0.0.json for some versions",
     ),
-    "tokenizer: a list with the usual file": Entry(
-        "rare", changed(BERT, json_of("tokenizer_config.json", fast_tokenizer_files=["tokenizer.json"]))
+    "tokenizer: a list with the usual file": bert(
+        json_file("tokenizer_config.json", fast_tokenizer_files=["tokenizer.json"])
     ),
-    "tokenizer: random merges": Entry("rare", changed(BERT, byte_pairs(dropout=0.01)), refused="at random .dropout"),
-    "tokenizer: bytes": Entry("rare", changed(BERT, byte_pairs())),
-    "tokenizer: bytes, nothing around a text": Entry("rare", changed(BERT, byte_pairs(post_processor=False))),
-    "tokenizer: lowercases by itself": Entry(
-        "rare", changed(BERT, lowercased_after("A", "x"), settings(do_lower_case=True))
+    "tokenizer: random merges": (bert(byte_pairs(dropout=0.01)), "at random .dropout"),
+    "tokenizer: bytes": bert(byte_pairs()),
+    "tokenizer: bytes, nothing around a text": bert(byte_pairs(post_processor=False)),
+    "tokenizer: lowercases by itself": bert(lowercased_after("A", "x"), settings(do_lower_case=True)),
+    "processor: named in config.json": (
+        bert(json_file("config.json", processor_class="BarkProcessor")),
+        "a BarkProcessor",
     ),
-    "processor: named in config.json": Entry(
-        "rare", changed(BERT, json_of("config.json", processor_class="BarkProcessor")), refused="a BarkProcessor"
-    ),
-    "processor: of the family": Entry(
-        "rare", changed(family("bros", max_position_embeddings=64)), refused="a BrosProcessor|specify bbox"
-    ),
-    "call: null for a length": Entry(
-        "rare", changed(BERT, settings(processing_kwargs={"text": {"max_length": None}}, query_length=5))
-    ),
+    "processor: of the family": (changed(family("bros", max_position_embeddings=64)), "a BrosProcessor|specify bbox"),
+    "call: null for a length": bert(settings(processing_kwargs={"text": {"max_length": None}}, query_length=5)),
     **{
-        f"call: {name}, prompts outside the mean": Entry(
-            "rare",
-            changed(BERT, settings(processing_kwargs={"text": {name: value}}), PROMPTS, OUTSIDE_THE_MEAN),
-            refused=f"pads a prompt, too .{name}",
+        f"call: {name}, prompts outside the mean": (
+            bert(settings(processing_kwargs={"text": {name: value}}), PROMPTS, OUTSIDE_THE_MEAN),
+            f"pads a prompt, too .{name}",
         )
         for name, value in (("padding", "max_length"), ("pad_to_multiple_of", 8))
     },
-    "call: pad_to_multiple_of, prompts in the mean": Entry(
-        "rare", changed(BERT, settings(processing_kwargs={"text": {"pad_to_multiple_of": 8}}), PROMPTS)
+    "call: pad_to_multiple_of, prompts in the mean": bert(
+        settings(processing_kwargs={"text": {"pad_to_multiple_of": 8}}), PROMPTS
     ),
-    "weights: pickles preferred": Entry(
-        "rare",
-        changed(BERT, settings(model_kwargs={"use_safetensors": False}), pickle_beside),
-        refused="use_safetensors",
+    "weights: pickles preferred": (
+        bert(settings(model_kwargs={"use_safetensors": False}), pickle_beside),
+        "use_safetensors",
     ),
-    "weights: a pickle beside": Entry("rare", changed(BERT, pickle_beside)),
-    "family: bigbird, short": Entry("rare", changed(family("big_bird", **BIGBIRD), settings(max_seq_length=LIMIT))),
-    "family: bigbird, sparse": Entry(
-        "rare",
+    "weights: a pickle beside": bert(pickle_beside),
+    "family: bigbird, short": changed(family("big_bird", **BIGBIRD), settings(max_seq_length=LIMIT)),
+    "family: bigbird, sparse": (
         changed(family("big_bird", **BIGBIRD), settings(max_seq_length=200)),
-        refused="more than 28 tokens with sparse attention",
+        "more than 28 tokens with sparse attention",
     ),
-    "family: bigbird, full": Entry(
-        "rare", changed(family("big_bird", attention_type="original_full", **BIGBIRD), settings(max_seq_length=200))
+    "family: bigbird, full": changed(
+        family("big_bird", attention_type="original_full", **BIGBIRD), settings(max_seq_length=200)
     ),
     **{
-        f"positions: {kind}, long": Entry(
-            "rare",
+        f"positions: {kind}, long": (
             changed(known("llama"), change, settings(max_seq_length=LIMIT)),
-            refused="for a whole batch if one of its texts has more than 16 tokens",
+            "for a whole batch if one of its texts has more than 16 tokens",
         )
         for kind, change in ROTARY.items()
     },
     **{
-        f"positions: {kind}, short": Entry("rare", changed(known("llama"), change, settings(max_seq_length=16)))
+        f"positions: {kind}, short": changed(known("llama"), change, settings(max_seq_length=16))
         for kind, change in ROTARY.items()
     },
-    "positions: yarn": Entry(
-        "rare",
-        changed(known("llama"), rotary("yarn", original_max_position_embeddings=16), settings(max_seq_length=LIMIT)),
+    "positions: yarn": changed(
+        known("llama"), rotary("yarn", original_max_position_embeddings=16), settings(max_seq_length=LIMIT)
     ),
-    "family: pooling by the config's class": Entry(
-        "rare",
-        plain(gemma4, json_of("config.json", architectures=["Gemma4ForCausalLM"]), without("config.json", "is_causal")),
-        refused="reads as lasttoken pooling, but sentence-transformers uses mean",
-    ),
-    "family: pooling by the config's class, in its file": Entry(
-        "rare",
+    "family: pooling by the config's class": (
         plain(
-            gemma4,
-            json_of("config.json", architectures=["Gemma4ForCausalLM"]),
-            json_of("tokenizer_config.json", model_max_length=LIMIT),
+            gemma4, json_file("config.json", architectures=["Gemma4ForCausalLM"]), without("config.json", "is_causal")
         ),
+        "reads as lasttoken pooling, but sentence-transformers uses mean",
     ),
-    "chat template of nothing": Entry(
-        "rare", plain(known("qwen2"), json_of("tokenizer_config.json", chat_template="")), refused="chat template"
+    "family: pooling by the config's class, in its file": plain(
+        gemma4,
+        json_file("config.json", architectures=["Gemma4ForCausalLM"]),
+        json_file("tokenizer_config.json", model_max_length=LIMIT),
     ),
-    "nested: another model at the root": Entry("rare", in_nested(another_at_the_root)),
-    "nested: a chat template at the root": Entry("rare", in_nested(text("chat_template.jinja", TEMPLATE))),
-    "nested: an adapter at the root": Entry(
-        "rare",
+    "chat template of nothing": (
+        plain(known("qwen2"), json_file("tokenizer_config.json", chat_template="")),
+        "chat template",
+    ),
+    "nested: another model at the root": in_nested(another_at_the_root),
+    "nested: a chat template at the root": in_nested(text("chat_template.jinja", TEMPLATE)),
+    "nested: an adapter at the root": (
         in_nested(replaced("adapter_config.json", {"peft_type": "LORA", "base_model_name_or_path": "a/b"})),
-        refused="LoRA adapter",
+        "LoRA adapter",
     ),
-    "nested: other settings at the root": Entry("rare", in_nested(replaced(TRANSFORMER, {"max_seq_length": 9}))),
+    "nested: other settings at the root": in_nested(replaced(TRANSFORMER, {"max_seq_length": 9})),
 }
 IDENTITY = "torch.nn.modules.linear.Identity"
 # The layouts of well-known checkpoints.
@@ -265,11 +249,9 @@ HUB = {
     ),
     "Qwen3-Embedding": changed(
         family("qwen3", "t5", pad_token_id=1),
-        json_of("tokenizer_config.json", padding_side="left", pad_token="</s>", chat_template=TEMPLATE),
-        json_of("1_Pooling/config.json", pooling_mode="lasttoken"),
-        json_of(SETTINGS, prompts={"query": "Instruct: find it\nQuery:", "document": ""}),
+        json_file("tokenizer_config.json", padding_side="left", pad_token="</s>", chat_template=TEMPLATE),
+        json_file("1_Pooling/config.json", pooling_mode="lasttoken"),
+        json_file(SETTINGS, prompts={"query": "Instruct: find it\nQuery:", "document": ""}),
     ),
 }
-RARE_ZOO = {f"hub: {name}": Entry("hub", make) for name, make in HUB.items()} | {
-    f"rare: {name}": entry for name, entry in RARE.items()
-}
+RARE_ZOO = entries("hub", HUB) | entries("rare", RARE)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pickle
 import re
 import shutil
 from collections.abc import Callable
@@ -12,40 +11,13 @@ from typing import Any
 
 import pytest
 from tiny import wordpiece_vocabulary
-from tiny_models import change_json, change_tensor, load, write_json
+from tiny_models import change_json, change_tensor, change_tensors, load, to_pickle, to_shards, with_dense, write_json
 
 from embaudit.checkpoint import Encoder, LoadOptions, resolve
 from embaudit.checkpoint.load import describe
 from embaudit.words.errors import CheckpointError, EmbauditError, MeasureError, UsageError
 
 Change = Callable[[Path], object]
-
-
-def to_pickle(folder: Path) -> None:
-    """Turn the weights into a pickle, as checkpoints before safetensors have them."""
-    import torch
-    from safetensors.torch import load_file
-
-    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
-    (folder / "model.safetensors").unlink()
-
-
-def to_shards(folder: Path) -> list[Path]:
-    """Split the weights into several files with an index, as large checkpoints have them."""
-    from transformers import AutoModel
-
-    model = AutoModel.from_pretrained(folder, add_pooling_layer=False)
-    (folder / "model.safetensors").unlink()
-    model.save_pretrained(folder, max_shard_size="30KB")
-    return sorted(folder.glob("model-*.safetensors"))
-
-
-def drop_tensor(folder: Path, name: str) -> None:
-    from safetensors.torch import load_file, save_file
-
-    tensors = load_file(folder / "model.safetensors")
-    del tensors[name]
-    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
 
 
 def cut_short(path: Path) -> None:
@@ -64,15 +36,51 @@ def broken(bert: Path, change: Change, **options: Any) -> EmbauditError:
     return caught.value
 
 
-def only_settings(folder: Path) -> None:
-    """Take the vocabulary away and leave the tokenizer's settings."""
-    (folder / "tokenizer.json").unlink()
-
-
 def bare_sentencepiece(folder: Path) -> None:
+    """transformers 5 would load a tokenizer of five special tokens, to which every word is [UNK]; 4 refuses."""
     (folder / "tokenizer.json").unlink()
     (folder / "tokenizer_config.json").unlink()
     (folder / "spiece.model").write_bytes(b"\n\x0e\n\x05<unk>\x15\x00\x00\x00\x00\x18\x02")
+
+
+def vocabulary_alone(folder: Path) -> None:
+    (folder / "tokenizer.json").unlink()
+    (folder / "vocab.txt").write_text("\n".join(wordpiece_vocabulary()))
+
+
+def own_tokenizer(folder: Path) -> None:
+    (folder / "tokenizer.json").unlink(missing_ok=True)
+    change_json(folder / "tokenizer_config.json", tokenizer_class="MyTokenizer")
+
+
+def index_of_nothing(folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+    write_json(folder / "model.safetensors.index.json", {"metadata": {}})
+
+
+def special_without_embedding(folder: Path) -> None:
+    tokenizer = json.loads((folder / "tokenizer.json").read_text())
+    vocabulary = tokenizer["model"]["vocab"]
+    vocabulary["[SEP]"], size = len(vocabulary), len(vocabulary)
+    for token in tokenizer["added_tokens"]:
+        if token["content"] == "[SEP]":
+            token["id"] = size
+    tokenizer["post_processor"]["sep"][1] = size
+    write_json(folder / "tokenizer.json", tokenizer)
+
+
+def another_model(model: str, config: str, **sizes: Any) -> Change:
+    """Weights of another kind of model beside BERT's tokenizer."""
+
+    def change(folder: Path) -> None:
+        import transformers
+
+        for name in ("model.safetensors", "modules.json"):
+            (folder / name).unlink()
+        settings = getattr(transformers, config)(vocab_size=len(wordpiece_vocabulary()), **sizes)
+        getattr(transformers, model)(settings).save_pretrained(folder)
+
+    return change
 
 
 def without(name: str) -> Change:
@@ -96,6 +104,8 @@ def emptied(folder: Path) -> None:
     folder.mkdir()
 
 
+SMALL = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 4, "intermediate_size": 64}
+UDOP = {"d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 1, "num_heads": 4, "decoder_start_token_id": 0}
 WORDS, LAYER_0 = "embeddings.word_embeddings.weight", "encoder.layer.0.output.dense.weight"
 BIAS_1 = "encoder.layer.1.output.dense.bias"
 # What happened to the folder: the change, what the error must say, and what it must tell to do.
@@ -114,7 +124,11 @@ BROKEN: dict[str, tuple[Change, str, str]] = {
     "wrong type in config": (with_config(num_hidden_layers="two"), "num_hidden_layers|'str' object", "complete"),
     "other sizes": (with_config(hidden_size=64), "shapes of its weights", "config.json"),
     "a layer missing": (with_config(num_hidden_layers=3), r"lack 16 tensors .*layer\.2.* random", "config.json"),
-    "a tensor missing": (lambda f: drop_tensor(f, BIAS_1), f"lack 1 tensor that .*{BIAS_1}", "config.json"),
+    "a tensor missing": (
+        lambda f: change_tensors(f / "model.safetensors", lambda found: found.pop(BIAS_1) is None),
+        f"lack 1 tensor that .*{BIAS_1}",
+        "config.json",
+    ),
     "nan": (with_value(WORDS, float("nan")), f"NaN or infinity in 1 tensor, {WORDS}", "diverged"),
     "infinity": (with_value(LAYER_0, float("inf")), f"NaN or infinity in 1 tensor, {LAYER_0}", "diverged"),
     "broken tokenizer": (with_text("tokenizer.json", "{"), "cannot load the tokenizer", "complete"),
@@ -122,6 +136,27 @@ BROKEN: dict[str, tuple[Change, str, str]] = {
     "broken modules": (with_text("modules.json", "[{"), "modules.json cannot be read", "complete"),
     "no pooling config": (without("1_Pooling/config.json"), "1_Pooling/config.json is missing", "--pooling"),
     "not utf-8": (lambda f: (f / "modules.json").write_bytes(b"\xff\xfe"), "cannot be read as JSON", "complete"),
+    "a missing shard": (lambda f: to_shards(f)[1].unlink(), r"lacks 1 of the \d+ weight files .*model-00002", ""),
+    "an index of nothing": (index_of_nothing, "names no weight files", ""),
+    "bare sentencepiece": (
+        bare_sentencepiece,
+        "has 5 tokens, but the model has embeddings for|comes without a tokenizer.json",
+        "",
+    ),
+    "a tokenizer of its own kind": (own_tokenizer, "tokenizer", ""),
+    "the same with a vocabulary": (lambda f: (vocabulary_alone(f), own_tokenizer(f)), "tokenizer", ""),
+    "special tokens without embeddings": (special_without_embedding, r"gives token \d+", ""),
+    "images": (another_model("ViTModel", "ViTConfig", **SMALL, image_size=32), "ViTModel", ""),
+    "more than text": (
+        another_model("UdopModel", "UdopConfig", **UDOP),
+        "needs a processor of texts and other inputs",
+        "",
+    ),
+    "no vector per token": (
+        another_model("DPRQuestionEncoder", "DPRConfig", **SMALL),
+        r"cannot be run as a text encoder \(DPRQuestionEncoder, pooling mean\)",
+        "",
+    ),
 }
 
 
@@ -136,11 +171,11 @@ def test_one_paragraph_that_says_what_is_wrong(change: Change, happened: str, ne
 def ungathered(folder: Path, is_empty: Callable[[Any], bool], prefix: str = "") -> None:
     """Weights as ZeRO-3 leaves them: of those that it keeps in pieces, nothing."""
     import torch
-    from safetensors.torch import load_file, save_file
 
-    tensors = load_file(folder / "model.safetensors")
-    saved = {prefix + name: torch.empty(0) if is_empty(one) else one for name, one in tensors.items()}
-    save_file(saved, folder / "model.safetensors", metadata={"format": "pt"})
+    change_tensors(
+        folder / "model.safetensors",
+        lambda found: {prefix + name: torch.empty(0) if is_empty(one) else one for name, one in found.items()},
+    )
 
 
 def ungathered_shards(folder: Path) -> None:
@@ -156,12 +191,8 @@ def ungathered_dense(folder: Path) -> None:
     import torch
     from safetensors.torch import save_file
 
-    modules = json.loads((folder / "modules.json").read_text())
-    modules.append({"idx": 9, "name": "9", "path": "9_Dense", "type": "sentence_transformers.models.Dense"})
-    (folder / "modules.json").write_text(json.dumps(modules))
-    (folder / "9_Dense").mkdir()
-    write_json(folder / "9_Dense" / "config.json", {"in_features": 32, "out_features": 8})
-    save_file({"linear.weight": torch.empty(0), "linear.bias": torch.zeros(8)}, folder / "9_Dense/model.safetensors")
+    with_dense(folder, {"in_features": 32, "out_features": 8})
+    save_file({"linear.weight": torch.empty(0), "linear.bias": torch.zeros(8)}, folder / "3_Dense/model.safetensors")
 
 
 UNGATHERED: dict[str, tuple[Change, str]] = {
@@ -171,7 +202,7 @@ UNGATHERED: dict[str, tuple[Change, str]] = {
     "a pickle": (lambda folder: (ungathered(folder, lambda tensor: tensor.ndim > 1), to_pickle(folder)), "of"),
     "one of several files": (ungathered_shards, "of"),
     "under other names": (lambda folder: ungathered(folder, lambda tensor: True, "module."), r"module\."),
-    "of a module behind": (ungathered_dense, "9_Dense"),
+    "of a module behind": (ungathered_dense, "3_Dense"),
 }
 
 
@@ -211,19 +242,6 @@ def test_safetensors_are_preferred_to_a_pickle_beside_them(bert: Path) -> None:
     assert load(bert, allow_pickle=True).checkpoint_id == load(bert).checkpoint_id
 
 
-def test_a_pickle_that_runs_code_is_refused_even_where_pickles_are_allowed(bert: Path) -> None:
-    class Harmful:
-        def __reduce__(self) -> tuple[Any, ...]:
-            return Path.write_text, (bert / "was-run", "yes")
-
-    to_pickle(bert)
-    (bert / "pytorch_model.bin").write_bytes(pickle.dumps(Harmful(), protocol=2))
-    error = broken(bert, lambda _: None, allow_pickle=True)
-    assert "pickle is broken or contains more than tensors" in error.happened
-    assert "weights_only" not in str(error)  # torch's advice to switch the safety off
-    assert not (bert / "was-run").exists()
-
-
 def test_sharded_weights(bert: Path) -> None:
     texts = ["the river", "gold and iron"]
     whole = load(bert)
@@ -240,27 +258,13 @@ def test_sharded_weights(bert: Path) -> None:
     assert load(bert).checkpoint_id != before
 
 
-def test_a_missing_shard_is_named(bert: Path) -> None:
-    shards = to_shards(bert)
-    shards[1].unlink()
-    error = broken(bert, lambda _: None)
-    assert f"lacks 1 of the {len(shards)} weight files" in error.happened
-    assert shards[1].name in error.happened
-
-
-def test_an_index_that_names_nothing(bert: Path) -> None:
-    (bert / "model.safetensors").unlink()
-    write_json(bert / "model.safetensors.index.json", {"metadata": {}})
-    assert "names no weight files" in broken(bert, lambda _: None).happened
-
-
 @pytest.mark.parametrize("declared", [None, "XLMRobertaTokenizer", "T5Tokenizer", "LlamaTokenizer"])
 def test_a_bare_sentencepiece_file_says_what_to_install(declared: str | None, bert: Path, shared: Path) -> None:
     import importlib.util
 
     if importlib.util.find_spec("sentencepiece"):
         pytest.skip("says nothing of the sort where sentencepiece is installed, as it is here")
-    only_settings(bert)
+    (bert / "tokenizer.json").unlink()
     (bert / "tokenizer_config.json").unlink()
     if declared:
         write_json(bert / "tokenizer_config.json", {"tokenizer_class": declared})
@@ -273,108 +277,12 @@ def test_a_bare_sentencepiece_file_says_what_to_install(declared: str | None, be
     assert "tiktoken" not in str(error)
 
 
-def test_a_vocabulary_that_transformers_does_not_find_is_no_empty_tokenizer(bert: Path) -> None:
-    """transformers 5 would load a tokenizer of five special tokens, to which every word is [UNK]; 4 refuses."""
-    error = broken(bert, bare_sentencepiece)
-    assert re.search("has 5 tokens, but the model has embeddings for|comes without a tokenizer.json", error.happened)
-
-
 def test_a_vocabulary_file_alone_is_a_tokenizer(bert: Path) -> None:
     texts = ["the river", "gold and iron"]
     expected = Encoder(load(bert)).encode_texts(texts)
-    only_settings(bert)
+    vocabulary_alone(bert)
     (bert / "tokenizer_config.json").unlink()
-    (bert / "vocab.txt").write_text("\n".join(wordpiece_vocabulary()))
     assert (Encoder(load(bert)).encode_texts(texts) == expected).all()
-
-
-@pytest.mark.parametrize("keeps_vocabulary", [True, False])
-def test_a_tokenizer_of_its_own_kind(keeps_vocabulary: bool, bert: Path) -> None:
-    only_settings(bert)
-    change_json(bert / "tokenizer_config.json", tokenizer_class="MyTokenizer")
-    if keeps_vocabulary:
-        (bert / "vocab.txt").write_text("\n".join(wordpiece_vocabulary()))
-    error = broken(bert, lambda _: None)
-    assert "tokenizer" in error.happened
-
-
-CODE = """
-from transformers import BertConfig, BertModel
-
-
-class OwnConfig(BertConfig):
-    model_type = "own"
-
-
-class OwnModel(BertModel):
-    config_class = OwnConfig
-"""
-
-
-@pytest.fixture
-def with_code(bert: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A checkpoint whose config asks to run code that comes with it."""
-    from transformers import dynamic_module_utils
-
-    monkeypatch.setattr(dynamic_module_utils, "HF_MODULES_CACHE", str(tmp_path / "modules"))
-    monkeypatch.syspath_prepend(tmp_path / "modules")
-    (bert / "modeling_own.py").write_text(CODE)
-    auto_map = {"AutoConfig": "modeling_own.OwnConfig", "AutoModel": "modeling_own.OwnModel"}
-    change_json(bert / "config.json", model_type="own", auto_map=auto_map)
-    return bert
-
-
-def test_code_of_its_own_is_not_run_unasked(with_code: Path, tmp_path: Path) -> None:
-    error = broken(with_code, lambda _: None)
-    assert "requires its own code to be run" in error.happened
-    assert "--trust-remote-code" in error.next_step
-    assert not list((tmp_path / "modules").rglob("modeling_own.py"))
-
-
-def test_code_of_its_own_runs_where_it_is_trusted(with_code: Path) -> None:
-    checkpoint = load(with_code, trust_remote_code=True)
-    assert type(checkpoint.model).__name__ == "OwnModel"
-    assert Encoder(checkpoint).encode_texts(["gold"]).shape == (1, 32)
-
-
-def test_a_tokenizer_with_code_of_its_own_is_not_run_unasked(bert: Path) -> None:
-    only_settings(bert)
-    change_json(bert / "tokenizer_config.json", tokenizer_class="Own", auto_map={"AutoTokenizer": ["own.Own", None]})
-    error = broken(bert, lambda _: None)
-    assert "tokenizer" in error.happened
-
-
-def test_a_model_that_is_no_text_encoder(bert: Path) -> None:
-    from transformers import ViTConfig, ViTModel
-
-    for path in bert.glob("*.safetensors"):
-        path.unlink()
-    config = ViTConfig(hidden_size=32, num_hidden_layers=1, num_attention_heads=4, intermediate_size=64, image_size=32)
-    ViTModel(config, add_pooling_layer=False).save_pretrained(bert)
-    error = broken(bert, lambda _: None)
-    assert "ViTModel" in error.happened
-
-
-def test_a_model_that_needs_more_than_text(plain: Callable[..., Path]) -> None:
-    from transformers import UdopConfig, UdopModel
-
-    folder = plain()
-    tokens = len(json.loads((folder / "tokenizer.json").read_text())["model"]["vocab"])
-    sizes = {"d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 1, "num_heads": 4, "decoder_start_token_id": 0}
-    UdopModel(UdopConfig(vocab_size=tokens, **sizes)).save_pretrained(folder)
-    error = broken(folder, lambda _: None)
-    assert "needs a processor of texts and other inputs" in error.happened
-
-
-def test_a_model_without_a_vector_per_token(plain: Callable[..., Path]) -> None:
-    from transformers import DPRConfig, DPRQuestionEncoder
-
-    folder = plain()
-    tokens = len(json.loads((folder / "tokenizer.json").read_text())["model"]["vocab"])
-    sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 4, "intermediate_size": 64}
-    DPRQuestionEncoder(DPRConfig(vocab_size=tokens, **sizes)).save_pretrained(folder)
-    error = broken(folder, lambda _: None)
-    assert "cannot be run as a text encoder (DPRQuestionEncoder, pooling mean)" in error.happened
 
 
 def test_a_tokenizer_with_more_tokens_than_the_model_has_embeddings(bert: Path) -> None:
@@ -387,18 +295,6 @@ def test_a_tokenizer_with_more_tokens_than_the_model_has_embeddings(bert: Path) 
     with pytest.raises(MeasureError, match=f"token {size}") as caught:
         encoder.encode_texts(["the unheard river"])
     assert "belong together" in caught.value.next_step
-
-
-def test_special_tokens_without_embeddings(bert: Path) -> None:
-    tokenizer = json.loads((bert / "tokenizer.json").read_text())
-    vocabulary = tokenizer["model"]["vocab"]
-    vocabulary["[SEP]"], size = len(vocabulary), len(vocabulary)
-    for token in tokenizer["added_tokens"]:
-        if token["content"] == "[SEP]":
-            token["id"] = size
-    tokenizer["post_processor"]["sep"][1] = size
-    (bert / "tokenizer.json").write_text(json.dumps(tokenizer))
-    assert f"gives token {size}" in broken(bert, lambda _: None).happened
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -48,26 +49,6 @@ def test_any_batch_size_gives_the_same_vectors(
 
 
 @FEW
-@given(texts=texts_of_words, data=st.data())
-def test_a_permutation_of_texts_permutes_the_vectors(
-    texts: list[str], data: st.DataObject, loaded_bert: Checkpoint
-) -> None:
-    order = data.draw(st.permutations(range(len(texts))))
-    encoder = Encoder(loaded_bert, tokens_per_batch=64)
-    vectors = encoder.encode_texts(texts)
-    permuted = encoder.encode_texts([texts[index] for index in order])
-    np.testing.assert_allclose(permuted, vectors[order], atol=1e-6)
-
-
-@FEW
-@given(texts=texts_of_words, cut=st.integers(0, 12))
-def test_parts_together_are_the_whole(texts: list[str], cut: int, loaded_bert: Checkpoint) -> None:
-    encoder = Encoder(loaded_bert)
-    parts = [encoder.encode_texts(part) for part in (texts[:cut], texts[cut:])]
-    np.testing.assert_allclose(np.concatenate(parts), encoder.encode_texts(texts), atol=1e-6)
-
-
-@FEW
 @given(
     rows=st.lists(st.lists(st.integers(9, 200), min_size=3, max_size=3), min_size=1, max_size=20),
     tokens_per_batch=st.integers(1, 40),
@@ -89,17 +70,21 @@ def test_vectors_are_float32_and_of_unit_length_where_declared(loaded_bert: Chec
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-6)
 
 
-@pytest.mark.parametrize("budget", [1, 30, 64, 200, 10_000])
-def test_the_token_budget_is_respected(budget: int, loaded_bert: Checkpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+@contextmanager
+def batches_of(checkpoint: Checkpoint) -> Iterator[list[tuple[int, int]]]:
+    """The shape of whatever its model is run on meanwhile."""
     shapes: list[tuple[int, int]] = []
-    hook = loaded_bert.model.register_forward_pre_hook(
+    hook = checkpoint.model.register_forward_pre_hook(
         lambda _module, _args, kwargs: shapes.append(tuple(kwargs["input_ids"].shape)), with_kwargs=True
     )
-    try:
-        encoder = Encoder(loaded_bert, tokens_per_batch=budget)
-        encoder.encode_texts(TEXTS * 5)
-    finally:
-        hook.remove()
+    yield shapes
+    hook.remove()
+
+
+@pytest.mark.parametrize("budget", [1, 30, 64, 200, 10_000])
+def test_the_token_budget_is_respected(budget: int, loaded_bert: Checkpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    with batches_of(loaded_bert) as shapes:
+        Encoder(loaded_bert, tokens_per_batch=budget).encode_texts(TEXTS * 5)
     assert sum(rows for rows, _ in shapes) == len(TEXTS) * 5
     # A text that is longer than the budget runs alone.
     assert all(rows * width <= budget or rows == 1 for rows, width in shapes)
@@ -112,14 +97,8 @@ def test_the_token_budget_is_respected(budget: int, loaded_bert: Checkpoint, mon
 def test_dense_encoding_respects_the_budget_too(loaded_bert: Checkpoint) -> None:
     import torch
 
-    shapes: list[tuple[int, int]] = []
-    hook = loaded_bert.model.register_forward_pre_hook(
-        lambda _module, _args, kwargs: shapes.append(tuple(kwargs["input_ids"].shape)), with_kwargs=True
-    )
-    try:
+    with batches_of(loaded_bert) as shapes:
         Encoder(loaded_bert, tokens_per_batch=24).encode_dense(torch.full((10, 8), 20))
-    finally:
-        hook.remove()
     assert shapes == [(3, 8), (3, 8), (3, 8), (1, 8)]
 
 
@@ -129,6 +108,8 @@ def test_token_embeddings_are_the_models_own(loaded_bert: Checkpoint) -> None:
     encoder = Encoder(loaded_bert, tokens_per_batch=50)
     found = dict(encoder.token_embeddings(TEXTS))
     assert sorted(found) == list(range(len(TEXTS)))
+    lengths = [len(X) for X in found.values()]
+    assert lengths == sorted(lengths)
     for index, text in enumerate(TEXTS):
         ids = torch.tensor(encoder.tokenize([text]))
         with torch.inference_mode():
@@ -144,11 +125,6 @@ def test_the_mean_of_the_token_embeddings_is_the_vector(loaded_bert: Checkpoint)
     for index, X in encoder.token_embeddings(TEXTS):
         mean = X.mean(axis=0)
         np.testing.assert_allclose(vectors[index], mean / np.linalg.norm(mean), atol=1e-6)
-
-
-def test_token_embeddings_come_shortest_first(loaded_bert: Checkpoint) -> None:
-    lengths = [len(X) for _, X in Encoder(loaded_bert).token_embeddings(TEXTS)]
-    assert lengths == sorted(lengths)
 
 
 def test_nothing_to_encode(loaded_bert: Checkpoint) -> None:

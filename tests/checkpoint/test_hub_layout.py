@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import shutil
 import socket
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from model_hub import COMMIT, ModelHub, point_to, serving
-from tiny_models import TEXTS, load
+from fake_hub import COMMIT, FakeHub, point_to
+from tiny_models import TEXTS, load, to_pickle
 
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint, resolve
 from embaudit.system import hub as hub_module
@@ -49,28 +51,36 @@ def cached(cache: Path, bert: Path) -> Path:
 
 
 @pytest.fixture
-def hub(cache: Path, bert: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelHub]:
+def hub(hub: FakeHub, bert: Path) -> FakeHub:
     """A hub on localhost that has the tiny checkpoint."""
-    with serving(ModelHub({NAME: bert})) as running:
-        point_to(running.endpoint, monkeypatch)
-        yield running
+    hub.repositories[NAME] = bert
+    return hub
 
 
-@pytest.fixture
-def nobody_listens(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An endpoint that refuses connections."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    point_to(f"http://127.0.0.1:{port}", monkeypatch)
+@pytest.fixture(params=["refuses connections", "drops them", "is silent", 500, 503])
+def away(request: pytest.FixtureRequest, hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A hub that does not answer, and in the end has answered to nobody; whoever tries again does not wait long."""
+    pauses: list[float] = []
+    monkeypatch.setattr(time, "sleep", pauses.append)
+    monkeypatch.setattr(hub_module, "ANSWER_SECONDS", 0.5)
+    hub.is_silent = request.param == "is silent"
+    hub.status = request.param if isinstance(request.param, int) else 200
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        if request.param == "drops them":
+            threading.Thread(target=drop, args=(other,), daemon=True).start()
+        if request.param in ("drops them", "refuses connections"):
+            point_to(f"http://127.0.0.1:{other.getsockname()[1]}", monkeypatch)
+        if request.param == "refuses connections":
+            other.close()
+        yield
+    assert sum(pauses) < 5
+    assert not hub.answered or hub.status != 200
 
 
-@pytest.fixture
-def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """How long whoever tries again would have slept, and does not."""
-    found: list[float] = []
-    monkeypatch.setattr(time, "sleep", found.append)
-    return found
+def drop(server: socket.socket) -> None:
+    with suppress(OSError):  # the test is over
+        while True:
+            server.accept()[0].close()
 
 
 @pytest.mark.parametrize("reference", [NAME, f"{NAME}@main", f"{NAME}@{COMMIT}"])
@@ -83,11 +93,17 @@ def test_a_cached_snapshot_needs_no_network(reference: str, cached: Path, bert: 
     assert Encoder(checkpoint).encode_texts(TEXTS).shape == (len(TEXTS), 32)
 
 
-@pytest.mark.usefixtures("nobody_listens")
-def test_a_cached_snapshot_serves_while_the_hub_is_away(cached: Path, pauses: list[float]) -> None:
+@pytest.mark.usefixtures("away")
+def test_a_cached_snapshot_serves_while_the_hub_is_away(cached: Path) -> None:
     assert resolve(NAME).folder == cached
     assert resolve(f"{NAME}@{COMMIT}").revision == COMMIT
-    assert sum(pauses) < 5
+
+
+@pytest.mark.usefixtures("away")
+def test_a_hub_that_is_away_is_named_where_nothing_is_cached() -> None:
+    with pytest.raises(CheckpointError, match="hub cannot be reached") as caught:
+        resolve(NAME)
+    assert "\n" not in str(caught.value)
 
 
 def test_a_pinned_commit_is_never_replaced_by_another(cached: Path) -> None:
@@ -112,57 +128,7 @@ def test_offline_and_not_cached(cache: Path) -> None:
     assert "packaged:all-MiniLM-L6-v2" in caught.value.next_step
 
 
-@pytest.mark.usefixtures("nobody_listens", "cache")
-def test_unreachable_and_not_cached_is_said_within_seconds(pauses: list[float]) -> None:
-    with pytest.raises(CheckpointError, match="hub cannot be reached") as caught:
-        resolve(NAME)
-    assert sum(pauses) < 5
-    assert "\n" not in str(caught.value)
-
-
-def test_a_hub_that_takes_the_connection_and_says_nothing(hub: ModelHub, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hub_module, "ANSWER_SECONDS", 0.5)
-    hub.is_silent = True
-    with pytest.raises(CheckpointError, match="hub cannot be reached"):
-        resolve(NAME)
-    assert not hub.answered
-
-
-def test_a_silent_hub_does_not_hold_up_what_is_cached(
-    cached: Path, hub: ModelHub, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(hub_module, "ANSWER_SECONDS", 0.5)
-    hub.is_silent = True
-    assert resolve(NAME).folder == cached
-    assert not hub.answered
-
-
-def test_a_connection_that_is_dropped(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import threading
-
-    with socket.create_server(("127.0.0.1", 0)) as server:
-
-        def drop() -> None:
-            try:
-                while True:
-                    server.accept()[0].close()
-            except OSError:  # the test is over
-                pass
-
-        threading.Thread(target=drop, daemon=True).start()
-        point_to(f"http://127.0.0.1:{server.getsockname()[1]}", monkeypatch)
-        with pytest.raises(CheckpointError, match="hub cannot be reached"):
-            resolve(NAME)
-
-
-@pytest.mark.parametrize("status", [500, 503])
-def test_a_hub_that_is_ill(status: int, hub: ModelHub) -> None:
-    hub.status = status
-    with pytest.raises(CheckpointError, match="hub cannot be reached"):
-        resolve(NAME)
-
-
-def test_a_download_is_pinned_and_then_cached(hub: ModelHub, bert: Path, cache: Path) -> None:
+def test_a_download_is_pinned_and_then_cached(hub: FakeHub, bert: Path, cache: Path) -> None:
     resolved = resolve(NAME)
     assert resolved.revision == COMMIT
     assert resolved.folder == cache / "models--org--tiny-bert" / "snapshots" / COMMIT
@@ -173,7 +139,7 @@ def test_a_download_is_pinned_and_then_cached(hub: ModelHub, bert: Path, cache: 
     assert resolve(NAME) == resolved
 
 
-def test_only_what_a_checkpoint_needs_is_downloaded(hub: ModelHub, bert: Path) -> None:
+def test_only_what_a_checkpoint_needs_is_downloaded(hub: FakeHub, bert: Path) -> None:
     (bert / "onnx").mkdir()
     for name in ("pytorch_model.bin", "onnx/model.onnx", "tf_model.h5", "modeling_own.py", "train.log"):
         (bert / name).write_bytes(b"not wanted")
@@ -187,12 +153,8 @@ def test_only_what_a_checkpoint_needs_is_downloaded(hub: ModelHub, bert: Path) -
     assert (more / "modeling_own.py").is_file()
 
 
-def test_a_pickle_only_repository(hub: ModelHub, bert: Path) -> None:
-    import torch
-    from safetensors.torch import load_file
-
-    torch.save(load_file(bert / "model.safetensors"), bert / "pytorch_model.bin")
-    (bert / "model.safetensors").unlink()
+def test_a_pickle_only_repository(hub: FakeHub, bert: Path) -> None:
+    to_pickle(bert)
     with pytest.raises(CheckpointError, match=r"only as a pickle \(pytorch_model.bin\).*--allow-pickle"):
         load_checkpoint(NAME, CPU)
     allowed = load_checkpoint(NAME, LoadOptions(device="cpu", allow_pickle=True))
@@ -206,32 +168,30 @@ def test_an_incomplete_cache_is_no_checkpoint(cached: Path) -> None:
     assert "download" in caught.value.next_step
 
 
-def test_an_incomplete_cache_is_completed_where_the_hub_answers(cached: Path, hub: ModelHub) -> None:
+def test_an_incomplete_cache_is_completed_where_the_hub_answers(cached: Path, hub: FakeHub) -> None:
     (cached / "model.safetensors").unlink()
     assert load_checkpoint(NAME, CPU).resolved.folder == cached
 
 
-def test_a_repository_that_does_not_exist(hub: ModelHub) -> None:
-    with pytest.raises(CheckpointError, match="The hub has no checkpoint org/tiny-bart") as caught:
-        resolve("org/tiny-bart")
-    assert "hf auth login" in caught.value.next_step
-
-
-def test_a_revision_that_does_not_exist(hub: ModelHub) -> None:
-    with pytest.raises(CheckpointError, match="no revision 'v9'") as caught:
-        resolve(f"{NAME}@v9")
-    assert f"{NAME}@main" in caught.value.next_step
+@pytest.mark.parametrize(
+    ("reference", "said", "next_step"),
+    [
+        ("org/tiny-bart", "The hub has no checkpoint org/tiny-bart", "hf auth login"),
+        (f"{NAME}@v9", "no revision 'v9'", f"{NAME}@main"),
+        *(
+            (name, "not a valid hub id", "owner/name")
+            for name in ("owner/na:me", "owner/--name", "owner/name.git", "owner/" + "x" * 200)
+        ),
+    ],
+)
+def test_what_the_hub_does_not_have(reference: str, said: str, next_step: str, hub: FakeHub) -> None:
+    with pytest.raises(CheckpointError, match=said) as caught:
+        resolve(reference)
+    assert next_step in caught.value.next_step
     assert resolve(f"{NAME}@v1").revision == COMMIT
 
 
-@pytest.mark.parametrize("name", ["owner/na:me", "owner/--name", "owner/name.git", "owner/" + "x" * 200])
-def test_names_that_no_hub_repository_can_have(name: str) -> None:
-    with pytest.raises(CheckpointError, match="not a valid hub id") as caught:
-        resolve(name)
-    assert "owner/name" in caught.value.next_step
-
-
-def test_a_cache_that_cannot_be_written(hub: ModelHub, cache: Path) -> None:
+def test_a_cache_that_cannot_be_written(hub: FakeHub, cache: Path) -> None:
     cache.parent.mkdir(exist_ok=True)
     cache.write_text("a file where the cache folder should be")
     with pytest.raises(CheckpointError) as caught:

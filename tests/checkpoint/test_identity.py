@@ -9,11 +9,12 @@ import shutil
 from collections.abc import Callable
 from fnmatch import fnmatch
 from pathlib import Path
+from typing import Any
 
 import pytest
 from opened_files import opened_files
 from tiny import tiny_bert
-from tiny_models import change_json, change_tensor, declare, dense, layer_norm, load, pooling
+from tiny_models import change_json, change_tensor, declare, dense, json_file, layer_norm, load, pooling, to_shards
 
 from embaudit.checkpoint import LoadOptions, resolve
 from embaudit.checkpoint.card import describe_row
@@ -71,34 +72,38 @@ def _pooling(folder: Path) -> None:
     change_json(folder / "1_Pooling" / "config.json", pooling_mode_mean_tokens=False, pooling_mode_cls_token=True)
 
 
-def _without_normalize(folder: Path) -> None:
-    path = folder / "modules.json"
-    path.write_text(json.dumps(json.loads(path.read_text())[:-1]))
+TRANSFORMER = "sentence_bert_config.json"
+HONOURED: dict[str, Any] = {
+    "max_seq_length": 32,
+    "do_lower_case": True,
+    "query_length": 8,
+    "document_length": 8,
+    "config_kwargs": {"num_hidden_layers": 1},
+    "tokenizer_args": {"truncation_side": "left"},
+    "model_args": {"attn_implementation": "eager"},
+    "processing_kwargs": {"text": {"add_special_tokens": False}},
+}
 
 
 @pytest.mark.parametrize(
-    ("change", "hashes"),
+    ("change", "hash_of"),
     [
-        (_one_weight, {"weights_sha256"}),
-        (_one_token, {"tokenizer_sha256"}),
-        (lambda folder: change_json(folder / "tokenizer_config.json", model_max_length=100), {"tokenizer_sha256"}),
-        (lambda folder: (folder / "special_tokens_map.json").write_text("{}"), {"tokenizer_sha256"}),
-        (lambda folder: (folder / "added_tokens.json").write_text("{}"), {"tokenizer_sha256"}),
-        (lambda folder: (folder / "spm.model").write_bytes(b"x"), {"tokenizer_sha256"}),
-        (lambda folder: change_json(folder / "config.json", layer_norm_eps=1e-6), {"config_sha256"}),
-        (lambda folder: change_json(folder / "config.json", hidden_act="relu"), {"config_sha256"}),
-        (_pooling, {"modules_sha256"}),
-        (_without_normalize, {"modules_sha256"}),
-        (lambda folder: change_json(folder / "sentence_bert_config.json", max_seq_length=32), {"modules_sha256"}),
-        (lambda folder: change_json(folder / "sentence_bert_config.json", do_lower_case=True), {"modules_sha256"}),
-        (
-            lambda folder: (folder / "config_sentence_transformers.json").write_text('{"truncate_dim": 8}'),
-            {"modules_sha256"},
-        ),
+        (_one_weight, "weights"),
+        (_one_token, "tokenizer"),
+        (json_file("tokenizer_config.json", model_max_length=100), "tokenizer"),
+        (json_file("special_tokens_map.json"), "tokenizer"),
+        (json_file("added_tokens.json"), "tokenizer"),
+        (lambda folder: (folder / "spm.model").write_bytes(b"x"), "tokenizer"),
+        (json_file("config.json", layer_norm_eps=1e-6), "config"),
+        (json_file("config.json", hidden_act="relu"), "config"),
+        (_pooling, "modules"),
+        (json_file("modules.json", lambda modules: modules[:-1]), "modules"),
+        (json_file("config_sentence_transformers.json", truncate_dim=8), "modules"),
+        *((json_file(TRANSFORMER, **{name: value}), "modules") for name, value in HONOURED.items()),
     ],
 )
-def test_what_makes_another_checkpoint(change: Callable[[Path], object], hashes: set[str], bert: Path) -> None:
-    assert changed(bert, change) == hashes | {"checkpoint_id"}
+def test_what_makes_another_checkpoint(change: Callable[[Path], object], hash_of: str, bert: Path) -> None:
+    assert changed(bert, change) == {f"{hash_of}_sha256", "checkpoint_id"}
 
 
 @pytest.mark.parametrize(
@@ -222,14 +227,6 @@ def test_the_row_of_facts_of_other_families(family: str, plain: Callable[..., Pa
     assert (row["hidden_size"], row["layers"], row["heads"], row["pooling_is_mean"]) == (32, 2, 4, True)
 
 
-def _sharded(folder: Path) -> None:
-    from transformers import AutoModel
-
-    model = AutoModel.from_pretrained(folder, add_pooling_layer=False)
-    (folder / "model.safetensors").unlink()
-    model.save_pretrained(folder, max_shard_size="30KB")
-
-
 def _vocabulary_file_only(folder: Path) -> None:
     vocabulary = json.loads((folder / "tokenizer.json").read_text())["model"]["vocab"]
     (folder / "vocab.txt").write_text("\n".join(sorted(vocabulary, key=vocabulary.__getitem__)))
@@ -258,10 +255,10 @@ def _own_code(folder: Path) -> None:
     [
         (lambda folder: declare(folder, pooling("mean"), dense(), layer_norm(16)), {}),
         (lambda folder: (folder / "chat_template.jinja").write_text("{{ messages }}"), {}),
-        (lambda folder: (folder / "generation_config.json").write_text("{}"), {}),
-        (lambda folder: (folder / "special_tokens_map.json").write_text("{}"), {}),
-        (lambda folder: change_json(folder / "sentence_bert_config.json", config_kwargs={"num_hidden_layers": 1}), {}),
-        (_sharded, {}),
+        (json_file("generation_config.json"), {}),
+        (json_file("special_tokens_map.json"), {}),
+        (json_file(TRANSFORMER, config_kwargs={"num_hidden_layers": 1}), {}),
+        (to_shards, {}),
         (_vocabulary_file_only, {}),
         (_own_code, {"trust_remote_code": True}),
     ],
@@ -296,21 +293,3 @@ def test_the_id_covers_the_vocabulary_files_of_every_tokenizer() -> None:
     assert len(names) > 10
     patterns = (*VOCABULARIES, *TOKENIZER_SETTINGS)
     assert [name for name in sorted(names) if not any(fnmatch(name, pattern) for pattern in patterns)] == []
-
-
-ADDED_SETTINGS = {
-    "query_length": 8,
-    "document_length": 8,
-    "config_kwargs": {"num_hidden_layers": 1},
-    "tokenizer_args": {"truncation_side": "left"},
-    "model_args": {"attn_implementation": "eager"},
-    "processing_kwargs": {"text": {"add_special_tokens": False}},
-}
-
-
-@pytest.mark.parametrize("setting", ADDED_SETTINGS)
-def test_every_honoured_setting_makes_another_checkpoint(setting: str, bert: Path) -> None:
-    def add(folder: Path) -> None:
-        change_json(folder / "sentence_bert_config.json", **{setting: ADDED_SETTINGS[setting]})
-
-    assert changed(bert, add) == {"modules_sha256", "checkpoint_id"}

@@ -8,16 +8,44 @@ from typing import Any
 
 import numpy as np
 import pytest
-from older import sentence_transformers_6
-from tiny_models import FAMILIES, TEXTS, D, build, change_json, declare, dense, layer_norm, load, pooling, write_json
+import tiny_models
+import torch
+from older import sentence_transformers_6, transformers_5
+from tiny_models import (
+    FAMILIES,
+    TEXTS,
+    D,
+    build,
+    change_json,
+    declare,
+    dense,
+    json_file,
+    layer_norm,
+    load,
+    pooling,
+    write_json,
+)
 
-from embaudit.checkpoint import Encoder
+from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
+from embaudit.checkpoint.encoder import require_weights, weighted_vectors
 from embaudit.checkpoint.modules import POOLING_MODES
-from embaudit.words.errors import CheckpointError, UsageError
+from embaudit.words.errors import CheckpointError, NotMeasurable, UsageError
 
 Copy = Callable[..., Path]
 Reference = Callable[..., np.ndarray]
 NORMALIZE: tuple[str, dict[str, Any]] = ("Normalize", {})
+
+
+TRANSFORMER = "sentence_bert_config.json"
+
+
+def replaced(modules: object) -> Callable[[Path], None]:
+    return lambda folder: write_json(folder / "modules.json", modules)
+
+
+def own_normalize(folder: Path) -> None:
+    path = folder / "modules.json"
+    path.write_text(path.read_text().replace("sentence_transformers.models.Normalize", "custom.Normalize"))
 
 
 def ours(folder: Path, texts: list[str] = TEXTS, **options: Any) -> np.ndarray:
@@ -25,15 +53,10 @@ def ours(folder: Path, texts: list[str] = TEXTS, **options: Any) -> np.ndarray:
     return Encoder(load(folder, **options), tokens_per_batch=100).encode_texts(texts)
 
 
-@pytest.mark.parametrize("mode", POOLING_MODES)
-def test_each_pooling(mode: str, plain: Copy, reference: Reference) -> None:
-    folder = declare(plain(), pooling(mode))
-    np.testing.assert_allclose(ours(folder), reference(folder), atol=1e-5)
-
-
 @pytest.mark.parametrize(
     "modules",
     [
+        *([pooling(mode)] for mode in POOLING_MODES),
         pytest.param([pooling("mean"), NORMALIZE], id="normalize"),
         pytest.param([pooling("cls", "mean", "max")], id="three-poolings-concatenated"),
         pytest.param([pooling("mean"), dense()], id="dense"),
@@ -227,40 +250,30 @@ def test_pipelines_that_cannot_be_run_are_errors_and_not_guesses(modules: list[A
 
 
 @pytest.mark.parametrize(
-    ("modules", "names"),
+    ("change", "names"),
     [
-        ([], "starts with nothing"),
-        ([{"type": "sentence_transformers.models.StaticEmbedding", "path": ""}], "starts with StaticEmbedding"),
-        ([{"type": "custom_st.Transformer", "path": ""}], "starts with custom_st.Transformer"),
-        ({"0": "Transformer"}, "should contain a list"),
-        ([{"path": ""}], "should contain a list"),
-        ([{"type": "sentence_transformers.models.Transformer", "path": "../other"}], "outside the checkpoint"),
+        (replaced([]), "starts with nothing"),
+        (
+            replaced([{"type": "sentence_transformers.models.StaticEmbedding", "path": ""}]),
+            "starts with StaticEmbedding",
+        ),
+        (replaced([{"type": "custom_st.Transformer", "path": ""}]), "starts with custom_st.Transformer"),
+        (replaced({"0": "Transformer"}), "should contain a list"),
+        (replaced([{"path": ""}]), "should contain a list"),
+        (replaced([{"type": "sentence_transformers.models.Transformer", "path": "../x"}]), "outside the checkpoint"),
+        # A class of the checkpoint's own is not taken for a known one of its name.
+        (own_normalize, r"custom\.Normalize"),
+        (json_file(TRANSFORMER, transformer_task="fill-mask"), "transformer_task"),
+        (json_file(TRANSFORMER, module_output_name="sentence_embedding"), "module_output_name"),
+        (
+            json_file(TRANSFORMER, modality_config={key: {"method": "forward"} for key in ("text", "message")}),
+            "chat template",
+        ),
     ],
 )
-def test_a_modules_file_that_makes_no_sense(modules: Any, names: str, bert: Path) -> None:
-    write_json(bert / "modules.json", modules)
+def test_modules_that_make_no_sense_or_serve_something_else(change: Any, names: str, bert: Path) -> None:
+    change(bert)
     with pytest.raises(CheckpointError, match=names):
-        load(bert)
-
-
-def test_a_module_class_of_the_checkpoints_own_is_not_taken_for_a_known_one(bert: Path) -> None:
-    modules = bert / "modules.json"
-    modules.write_text(modules.read_text().replace("sentence_transformers.models.Normalize", "custom.Normalize"))
-    with pytest.raises(CheckpointError, match=r"custom\.Normalize"):
-        load(bert)
-
-
-@pytest.mark.parametrize(
-    ("settings", "named"),
-    [
-        ({"transformer_task": "fill-mask"}, "transformer_task"),
-        ({"module_output_name": "sentence_embedding"}, "module_output_name"),
-        ({"modality_config": {"text": {"method": "forward"}, "message": {"method": "forward"}}}, "chat template"),
-    ],
-)
-def test_a_transformer_that_serves_something_else(settings: dict[str, Any], named: str, bert: Path) -> None:
-    change_json(bert / "sentence_bert_config.json", **settings)
-    with pytest.raises(CheckpointError, match=named):
         load(bert)
 
 
@@ -288,3 +301,33 @@ def test_a_broken_dense_file(plain: Copy) -> None:
     path.write_bytes(path.read_bytes()[:40])
     with pytest.raises(CheckpointError, match="2_Dense cannot be read"):
         load(folder)
+
+
+# ---- tokens with weights ----
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "distilbert", "albert"])
+def test_a_token_without_weight_is_not_there(family: str, tmp_path: Path) -> None:
+    transformers_5("a mask of four dimensions for an encoder")
+    encoder = Encoder(load_checkpoint(str(tiny_models.build(family, tmp_path / family)), LoadOptions(device="cpu")))
+    require_weights(encoder)
+    ids = torch.tensor(encoder.tokenize(["the river is long"]))
+    positions = torch.arange(ids.shape[1])[None]
+    plain = torch.nn.functional.normalize(encoder.encode_dense(ids), dim=1)
+    found = weighted_vectors(encoder.checkpoint, ids, positions, torch.ones(ids.shape))
+    assert torch.allclose(found, plain, atol=1e-5)
+    # Twice the weight is two copies in one place.
+    twice = torch.tensor([[*ids[0, :2].tolist(), *ids[0, 1:].tolist()]])
+    places = torch.tensor([[0, 1, *range(1, ids.shape[1])]])
+    weights = torch.ones(ids.shape)
+    weights[0, 1] = 2
+    copied = weighted_vectors(encoder.checkpoint, twice, places, torch.ones(twice.shape))
+    assert torch.allclose(weighted_vectors(encoder.checkpoint, ids, positions, weights), copied, atol=1e-5)
+    assert not torch.allclose(found, copied, atol=1e-3)
+
+
+@pytest.mark.parametrize("family", ["t5", "mpnet", "llama"])
+def test_a_model_that_reads_them_otherwise_is_refused(family: str, tmp_path: Path) -> None:
+    encoder = Encoder(load_checkpoint(str(tiny_models.build(family, tmp_path / family)), LoadOptions(device="cpu")))
+    with pytest.raises(NotMeasurable, match="weights"):
+        require_weights(encoder)

@@ -1,8 +1,9 @@
-"""What a person types for a checkpoint: packaged names, folders, hub ids, and the answer to a mistyped one."""
+"""References to checkpoints: what is typed, and which backbone a checkpoint names itself."""
 
 from __future__ import annotations
 
 import importlib.util
+import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -11,8 +12,9 @@ import pytest
 
 from embaudit.checkpoint import Checkpoint, CheckpointRef, LoadOptions, load_checkpoint, resolve
 from embaudit.checkpoint import reference as reference_module
+from embaudit.checkpoint.card import named_backbone
 from embaudit.checkpoint.reference import PACKAGED
-from embaudit.words.errors import EXIT_USAGE, CheckpointError
+from embaudit.words.errors import EXIT_USAGE, CheckpointError, UsageError
 
 MINILM = "all-MiniLM-L6-v2"
 
@@ -49,17 +51,19 @@ def test_a_folder_is_local_however_it_is_written(tmp_path: Path, monkeypatch: py
     assert resolve("owner/name@v1").revision is None
 
 
-@pytest.mark.parametrize("text", ["packaged:all-minilm-l6-v2", "packaged:all-MiniLM-L6", "packaged:ALL-MINILM-L12-V2"])
-def test_a_mistyped_packaged_name_is_answered_with_the_nearest(text: str) -> None:
-    with pytest.raises(CheckpointError, match="Unknown packaged checkpoint") as caught:
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        *(
+            (f"packaged:{name}", "Unknown packaged checkpoint")
+            for name in ("all-minilm-l6-v2", "all-MiniLM-L6", "ALL-MINILM-L12-V2")
+        ),
+        *((name, "Unknown checkpoint") for name in (MINILM, "all-minilm-l6-v2", "all-MiniLM-L6v2")),
+    ],
+)
+def test_a_packaged_name_mistyped_or_without_its_prefix_is_answered_with_it(text: str, said: str) -> None:
+    with pytest.raises(CheckpointError, match=said) as caught:
         resolve(text)
-    assert caught.value.next_step == f"Did you mean packaged:{MINILM}?"
-
-
-@pytest.mark.parametrize("text", [MINILM, "all-minilm-l6-v2", "all-MiniLM-L6v2"])
-def test_a_packaged_name_without_its_prefix(text: str) -> None:
-    with pytest.raises(CheckpointError) as caught:
-        CheckpointRef.parse(text)
     assert caught.value.next_step == f"Did you mean packaged:{MINILM}?"
 
 
@@ -149,3 +153,50 @@ def test_a_package_without_its_model_folder(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setitem(reference_module.PACKAGED, MINILM, replace(PACKAGED[MINILM], package="an_empty_package"))
     with pytest.raises(CheckpointError, match="is not a directory"):
         load_checkpoint(f"packaged:{MINILM}")
+
+
+# ---- the backbone that a checkpoint names ----
+
+
+def folder(path: Path, card: str | None = None, name: str | None = None) -> Path:
+    if card is not None:
+        (path / "README.md").write_text(card)
+    if name is not None:
+        (path / "config.json").write_text(json.dumps({"_name_or_path": name}))
+    return path
+
+
+@pytest.mark.parametrize(
+    "front",
+    ["base_model: microsoft/mpnet-base", 'base_model: "microsoft/mpnet-base"', "base_model:\n  - microsoft/mpnet-base"],
+)
+def test_the_model_card_names_it(tmp_path: Path, front: str) -> None:
+    card = f"---\nlicense: mit\n{front}\ntags:\n- sentence-transformers\n---\n# A model\nbase_model: not/this\n"
+    assert named_backbone(folder(tmp_path, card, "owner/other"), "owner/own") == "microsoft/mpnet-base"
+
+
+def test_without_a_card_the_config_names_it(tmp_path: Path) -> None:
+    assert named_backbone(folder(tmp_path, "# No front matter\n", "bert-base-uncased"), "x/y") == "bert-base-uncased"
+
+
+@pytest.mark.parametrize("name", ["", "/home/someone/checkpoint", "./out", "checkpoint-500", "owner/own", "a/b/c"])
+def test_names_that_cannot_be_looked_up_are_no_backbone(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UsageError, match="names no backbone") as caught:
+        named_backbone(folder(tmp_path, None, name), "owner/own@0123")
+    assert "--backbone owner/name" in caught.value.next_step
+
+
+def test_a_merge_of_several_must_be_named_by_the_user(tmp_path: Path) -> None:
+    card = "---\nbase_model:\n- a/one\n- b/two\n---\n"
+    with pytest.raises(UsageError, match="several: a/one, b/two"):
+        named_backbone(folder(tmp_path, card), "owner/own")
+
+
+def test_a_broken_card_is_named(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match=r"README\.md cannot be read"):
+        named_backbone(folder(tmp_path, "---\nbase_model: [unclosed\n---\n"), "owner/own")
+
+
+def test_the_packaged_checkpoint_names_its_own(request: pytest.FixtureRequest) -> None:
+    minilm = request.getfixturevalue("minilm")
+    assert named_backbone(minilm.resolved.folder, "packaged:all-MiniLM-L6-v2") == "nreimers/MiniLM-L6-H384-uncased"

@@ -1,17 +1,26 @@
-"""The zoo against sentence-transformers: every folder is read the same, or refused with words that name the cause."""
+"""The zoo against sentence-transformers: read the same, refused by name, and served rightly or with half its limit."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from older import sentence_transformers_6
 from rare_zoo import RARE_ZOO
 from tiny_models import load
 from zoo import ZOO, Entry
 
+from benchmarks.serving.server import Encode, Refusal, Served, serving
+from embaudit.checkpoint import Checkpoint, LoadOptions, load_checkpoint
 from embaudit.checkpoint.agreement import compare_readings
+from embaudit.checkpoint.tokenizer import NO_LIMIT
+from embaudit.embedders.checkpoint import CheckpointFunction
+from embaudit.embedders.endpoint.recognise import open_endpoint
+from embaudit.measures.quality.material import Material
+from embaudit.questions.parity.parity import ParityReport, compare_with
 from embaudit.words.errors import CheckpointError
 
 EVERYTHING = ZOO | RARE_ZOO
@@ -54,3 +63,43 @@ def test_what_is_not_read_is_refused_by_name(entry: Entry, tmp_path: Path) -> No
     assert re.search(entry.refused, caught.value.happened)
     assert caught.value.next_step
     assert "\n" not in str(caught.value)
+
+
+# ---- served ----
+
+
+FAMILIES = [name for name, entry in ZOO.items() if name.startswith("family") and not entry.refused]
+
+
+def by_sentence_transformers(model: Any) -> Encode:
+    def encode(texts: list[str]) -> np.ndarray:
+        try:
+            return np.asarray(model.encode(texts, show_progress_bar=False), dtype=np.float64)
+        except Exception as error:  # a text without a token, in a model that takes none
+            raise Refusal(400, f"{type(error).__name__}: {error}") from error
+
+    return encode
+
+
+def compared(checkpoint: Checkpoint, model: Any) -> ParityReport:
+    with serving(Served(by_sentence_transformers(model))) as address, open_endpoint(address) as endpoint:
+        endpoint.wait_at_most = 0
+        return compare_with(CheckpointFunction(checkpoint), endpoint, Material())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_family_is_the_same_function_and_half_its_limit_is_named(name: str, tmp_path: Path) -> None:
+    library = pytest.importorskip("sentence_transformers", reason="serves the checkpoint")
+    folder = ZOO[name].make(tmp_path / "model")
+    checkpoint = load_checkpoint(str(folder), LoadOptions(device="cpu"))
+    model = library.SentenceTransformer(str(folder), device="cpu")
+    report = compared(checkpoint, model)
+    assert report.verdict == "the same function", report.line
+    if checkpoint.max_length >= NO_LIMIT:
+        return
+    model.max_seq_length = checkpoint.max_length // 2
+    report = compared(checkpoint, model)
+    assert report.verdict == "another function", report.line
+    half = model.max_seq_length
+    assert re.search(f"reads (the last )?{half} tokens", report.line), report.line

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from tiny_models import (
     change_json,
     declare,
     dense,
+    json_file,
     layer_norm,
     pooling,
     save_model,
@@ -32,16 +33,25 @@ SETTINGS, TRANSFORMER = "config_sentence_transformers.json", "sentence_bert_conf
 LIMIT = 20
 
 
+Make = Callable[[Path], Path]
+
+
 @dataclass(frozen=True)
 class Entry:
     """One folder: how it is made, and what must come of it."""
 
-    group: str
-    make: Callable[[Path], Path]
+    make: Make
     refused: str = ""
 
 
-def family(model_type: str, style: str = "bert", **sizes: Any) -> Callable[[Path], Path]:
+def entries(group: str, table: Mapping[str, Make | tuple[Make, str]]) -> dict[str, Entry]:
+    """Entries of one group: how each is made, with what it is refused with, if it is."""
+    return {
+        f"{group}: {name}": Entry(*value) if isinstance(value, tuple) else Entry(value) for name, value in table.items()
+    }
+
+
+def family(model_type: str, style: str = "bert", **sizes: Any) -> Make:
     """A plain folder of any model type, tiny, with random weights."""
 
     def make(folder: Path) -> Path:
@@ -74,11 +84,11 @@ def family(model_type: str, style: str = "bert", **sizes: Any) -> Callable[[Path
     return make
 
 
-def known(name: str) -> Callable[[Path], Path]:
+def known(name: str) -> Make:
     return lambda folder: build(name, folder)
 
 
-def changed(make: Callable[[Path], Path], *changes: Callable[[Path], object]) -> Callable[[Path], Path]:
+def changed(make: Make, *changes: Callable[[Path], object]) -> Make:
     """A folder with a pipeline of mean pooling and Normalize, and changes to it."""
 
     def run(folder: Path) -> Path:
@@ -90,7 +100,11 @@ def changed(make: Callable[[Path], Path], *changes: Callable[[Path], object]) ->
     return run
 
 
-def plain(make: Callable[[Path], Path], *changes: Callable[[Path], object]) -> Callable[[Path], Path]:
+def bert(*changes: Callable[[Path], object]) -> Make:
+    return changed(known("bert"), *changes)
+
+
+def plain(make: Make, *changes: Callable[[Path], object]) -> Make:
     """A folder without modules.json, and changes to it."""
 
     def run(folder: Path) -> Path:
@@ -102,23 +116,12 @@ def plain(make: Callable[[Path], Path], *changes: Callable[[Path], object]) -> C
     return run
 
 
-def with_modules(*modules: Any, **options: Any) -> Callable[[Path], Path]:
+def with_modules(*modules: Any, **options: Any) -> Make:
     return lambda folder: declare(build("bert", folder), *modules, **options)
 
 
-def json_of(name: str, **values: Any) -> Callable[[Path], object]:
-    """Set keys of a JSON file, made if it is missing."""
-
-    def change(folder: Path) -> None:
-        if not (folder / name).is_file():
-            write_json(folder / name, {})
-        change_json(folder / name, **values)
-
-    return change
-
-
 def settings(**values: Any) -> Callable[[Path], object]:
-    return json_of(TRANSFORMER, **values)
+    return json_file(TRANSFORMER, **values)
 
 
 def without(name: str, *keys: str) -> Callable[[Path], object]:
@@ -174,7 +177,7 @@ def entry_of(kind: str, path: str) -> dict[str, Any]:
 ENCODER_DECODERS = ("marian", "m2m_100", "pegasus", "pegasus_x", "blenderbot", "blenderbot-small")
 
 
-def encoder_of(make: Callable[[Path], Path]) -> Callable[[Path], Path]:
+def encoder_of(make: Make) -> Make:
     """The encoder alone of a whole encoder-decoder."""
 
     def run(folder: Path) -> Path:
@@ -191,244 +194,161 @@ def encoder_of(make: Callable[[Path], Path]) -> Callable[[Path], Path]:
 TEMPLATE = "{% for message in messages %}{{ message['content'] }} river{% endfor %}"
 PLAIN_TEXT = {"text": {"method": "forward", "method_output_name": "last_hidden_state"}}
 
-FAMILIES: dict[str, Entry] = {
-    **{name: Entry("family", changed(known(name))) for name in ("bert", "roberta", "distilbert", "mpnet", "albert")},
-    **{name: Entry("family", changed(known(name))) for name in ("t5", "qwen2", "llama")},
-    "xlm-roberta": Entry("family", changed(family("xlm-roberta", "roberta", pad_token_id=1))),
-    "camembert": Entry("family", changed(family("camembert", "roberta", pad_token_id=1))),
-    "electra": Entry("family", changed(family("electra"))),
-    "deberta-v2": Entry("family", changed(family("deberta-v2", relative_attention=True, pos_att_type=["p2c", "c2p"]))),
-    "modernbert": Entry("family", changed(family("modernbert", cls_token_id=2, sep_token_id=3))),
-    "xlnet": Entry("family", changed(family("xlnet", "xlnet"), json_of("tokenizer_config.json", padding_side="left"))),
-    "roformer": Entry("family", changed(family("roformer"))),
-    "rembert": Entry("family", changed(family("rembert", input_embedding_size=16, output_embedding_size=D))),
+FAMILIES: dict[str, Make | tuple[Make, str]] = {
+    **{name: changed(known(name)) for name in ("bert", "roberta", "distilbert", "mpnet", "albert")},
+    **{name: changed(known(name)) for name in ("t5", "qwen2", "llama")},
+    "xlm-roberta": changed(family("xlm-roberta", "roberta", pad_token_id=1)),
+    "camembert": changed(family("camembert", "roberta", pad_token_id=1)),
+    "electra": changed(family("electra")),
+    "deberta-v2": changed(family("deberta-v2", relative_attention=True, pos_att_type=["p2c", "c2p"])),
+    "modernbert": changed(family("modernbert", cls_token_id=2, sep_token_id=3)),
+    "xlnet": changed(family("xlnet", "xlnet"), json_file("tokenizer_config.json", padding_side="left")),
+    "roformer": changed(family("roformer")),
+    "rembert": changed(family("rembert", input_embedding_size=16, output_embedding_size=D)),
     # It reads each token with its neighbours, padding included.
-    "mobilebert": Entry(
-        "family",
+    "mobilebert": (
         changed(family("mobilebert", intra_bottleneck_size=32, num_feedforward_networks=1)),
-        refused="padded on the right",
+        "padded on the right",
     ),
-    "longformer": Entry("family", changed(family("longformer", "roberta", attention_window=[8, 8], pad_token_id=1))),
-    "squeezebert": Entry("family", changed(family("squeezebert"))),
-    "nomic_bert": Entry("family", changed(family("nomic_bert"))),
-    "gpt2": Entry("family", changed(family("gpt2", "bos"))),
-    "gpt_neox": Entry("family", changed(family("gpt_neox", "bos"))),
-    "opt": Entry("family", changed(family("opt", "bos", word_embed_proj_dim=D))),
-    "mistral": Entry("family", changed(family("mistral", "bos"))),
-    "gemma3_text": Entry("family", changed(family("gemma3_text", "bos", use_bidirectional_attention=True))),
-    "qwen3": Entry("family", changed(family("qwen3", "decoder"))),
-    "bloom": Entry("family", changed(family("bloom", "bos"), without(TRANSFORMER, "max_seq_length"))),
-    "mt5": Entry("family", changed(family("mt5", "t5"))),
-    "umt5": Entry("family", changed(family("umt5", "t5"))),
-    "switch": Entry("family", changed(family("switch_transformers", "t5", num_sparse_encoder_layers=0))),
+    "longformer": changed(family("longformer", "roberta", attention_window=[8, 8], pad_token_id=1)),
+    "squeezebert": changed(family("squeezebert")),
+    "nomic_bert": changed(family("nomic_bert")),
+    "gpt2": changed(family("gpt2", "bos")),
+    "gpt_neox": changed(family("gpt_neox", "bos")),
+    "opt": changed(family("opt", "bos", word_embed_proj_dim=D)),
+    "mistral": changed(family("mistral", "bos")),
+    "gemma3_text": changed(family("gemma3_text", "bos", use_bidirectional_attention=True)),
+    "qwen3": changed(family("qwen3", "decoder")),
+    "bloom": changed(family("bloom", "bos"), without(TRANSFORMER, "max_seq_length")),
+    "mt5": changed(family("mt5", "t5")),
+    "umt5": changed(family("umt5", "t5")),
+    "switch": changed(family("switch_transformers", "t5", num_sparse_encoder_layers=0)),
     # sentence-transformers takes the encoder's class and finds none of its tensors: they are random there.
     **{
-        name: Entry(
-            "family",
-            changed(family(name, "roberta", pad_token_id=1, decoder_start_token_id=2)),
-            refused="whole encoder-decoder",
-        )
+        name: (changed(family(name, "roberta", pad_token_id=1, decoder_start_token_id=2)), "whole encoder-decoder")
         for name in ENCODER_DECODERS
     },
     **{
-        f"{name}, its encoder saved": Entry(
-            "family", changed(encoder_of(family(name, "roberta", pad_token_id=1, decoder_start_token_id=2)))
+        f"{name}, its encoder saved": changed(
+            encoder_of(family(name, "roberta", pad_token_id=1, decoder_start_token_id=2))
         )
         for name in ENCODER_DECODERS
     },
-    "longt5": Entry("family", changed(family("longt5", "t5", local_radius=3))),
-    "bart": Entry("family", changed(family("bart", "roberta", pad_token_id=1, decoder_start_token_id=2))),
-    "fnet": Entry("family", changed(family("fnet")), refused="padded|attention.mask"),
-    "gpt2 padded on the left": Entry(
-        "family",
-        changed(family("gpt2", "bos"), json_of("tokenizer_config.json", padding_side="left")),
-        refused="padded on the left",
+    "longt5": changed(family("longt5", "t5", local_radius=3)),
+    "bart": changed(family("bart", "roberta", pad_token_id=1, decoder_start_token_id=2)),
+    "fnet": (changed(family("fnet")), "padded|attention.mask"),
+    "gpt2 padded on the left": (
+        changed(family("gpt2", "bos"), json_file("tokenizer_config.json", padding_side="left")),
+        "padded on the left",
     ),
-    "bert padded on the left": Entry(
-        "family",
-        changed(known("bert"), json_of("tokenizer_config.json", padding_side="left")),
-        refused="padded on the left",
-    ),
-    "qwen2 padded on the left": Entry(
-        "family", changed(known("qwen2"), json_of("tokenizer_config.json", padding_side="left"))
-    ),
+    "bert padded on the left": (bert(json_file("tokenizer_config.json", padding_side="left")), "padded on the left"),
+    "qwen2 padded on the left": changed(known("qwen2"), json_file("tokenizer_config.json", padding_side="left")),
 }
 LIMITS = {
-    "no limit, t5": Entry("limits", changed(known("t5"), without(TRANSFORMER, "max_seq_length"))),
-    "no limit, plain t5": Entry("limits", plain(known("t5"))),
-    "no limit, positions": Entry("limits", plain(known("bert"))),
-    "declared beyond rotary positions": Entry("limits", changed(known("llama"), settings(max_seq_length=200))),
-    "tokenizer's": Entry(
-        "limits",
-        changed(
-            known("bert"),
-            without(TRANSFORMER, "max_seq_length"),
-            json_of("tokenizer_config.json", model_max_length=LIMIT),
+    "no limit, t5": changed(known("t5"), without(TRANSFORMER, "max_seq_length")),
+    "no limit, plain t5": plain(known("t5")),
+    "no limit, positions": plain(known("bert")),
+    "declared beyond rotary positions": changed(known("llama"), settings(max_seq_length=200)),
+    "tokenizer's": bert(
+        without(TRANSFORMER, "max_seq_length"), json_file("tokenizer_config.json", model_max_length=LIMIT)
+    ),
+    "truncated on the left": bert(
+        settings(max_seq_length=LIMIT), json_file("tokenizer_config.json", truncation_side="left")
+    ),
+    "truncated on the left by tokenizer.json": bert(
+        settings(max_seq_length=LIMIT),
+        lambda folder: change_json(
+            folder / "tokenizer.json",
+            truncation={"direction": "Left", "max_length": 12, "strategy": "LongestFirst", "stride": 0},
         ),
     ),
-    "truncated on the left": Entry(
-        "limits",
-        changed(
-            known("bert"), settings(max_seq_length=LIMIT), json_of("tokenizer_config.json", truncation_side="left")
-        ),
+    "truncated on the left, with prompts": bert(
+        settings(max_seq_length=LIMIT),
+        json_file("tokenizer_config.json", truncation_side="left"),
+        json_file(SETTINGS, prompts={"query": "river: ", "document": "stone: "}, default_prompt_name="query"),
     ),
-    "truncated on the left by tokenizer.json": Entry(
-        "limits",
-        changed(
-            known("bert"),
-            settings(max_seq_length=LIMIT),
-            lambda folder: change_json(
-                folder / "tokenizer.json",
-                truncation={"direction": "Left", "max_length": 12, "strategy": "LongestFirst", "stride": 0},
-            ),
-        ),
-    ),
-    "truncated on the left, with prompts": Entry(
-        "limits",
-        changed(
-            known("bert"),
-            settings(max_seq_length=LIMIT),
-            json_of("tokenizer_config.json", truncation_side="left"),
-            json_of(SETTINGS, prompts={"query": "river: ", "document": "stone: "}, default_prompt_name="query"),
-        ),
-    ),
-    "queries and documents": Entry("limits", changed(known("bert"), settings(query_length=8, document_length=16))),
+    "queries and documents": bert(settings(query_length=8, document_length=16)),
 }
 FOLDER_SETTINGS = {
-    "nothing": Entry("settings", changed(known("bert"), replaced(TRANSFORMER, {}))),
-    "empty, then the next name": Entry(
-        "settings",
-        changed(
-            known("bert"),
-            replaced(TRANSFORMER, {}),
-            replaced("sentence_roberta_config.json", {"max_seq_length": LIMIT}),
-        ),
+    "nothing": bert(replaced(TRANSFORMER, {})),
+    "empty, then the next name": bert(
+        replaced(TRANSFORMER, {}), replaced("sentence_roberta_config.json", {"max_seq_length": LIMIT})
     ),
-    "lower case": Entry("settings", changed(family("bert", "cased"), settings(do_lower_case=True))),
-    "cased": Entry("settings", changed(family("bert", "cased"))),
-    "tokenizer_args": Entry("settings", changed(known("bert"), settings(tokenizer_args={"model_max_length": LIMIT}))),
-    "processor_kwargs": Entry(
-        "settings",
-        changed(known("bert"), settings(processor_kwargs={"truncation_side": "left", "model_max_length": LIMIT})),
+    "lower case": changed(family("bert", "cased"), settings(do_lower_case=True)),
+    "cased": changed(family("bert", "cased")),
+    "tokenizer_args": bert(settings(tokenizer_args={"model_max_length": LIMIT})),
+    "processor_kwargs": bert(settings(processor_kwargs={"truncation_side": "left", "model_max_length": LIMIT})),
+    "config_args": bert(settings(config_args={"num_hidden_layers": 1})),
+    "config_kwargs": bert(settings(config_kwargs={"hidden_act": "relu"})),
+    "model_args": bert(settings(model_args={"attn_implementation": "eager"})),
+    "model_kwargs": (bert(settings(model_kwargs={"gguf_file": "x.gguf"})), "model_kwargs.gguf_file"),
+    "no special tokens": bert(settings(processing_kwargs={"text": {"add_special_tokens": False}})),
+    "length of the call": bert(settings(processing_kwargs={"text": {"max_length": 9}}, query_length=5)),
+    "length of all calls": bert(settings(processing_kwargs={"common": {"max_length": 9}})),
+    "no truncation": changed(
+        known("t5"), settings(max_seq_length=LIMIT, processing_kwargs={"text": {"truncation": False}})
     ),
-    "config_args": Entry("settings", changed(known("bert"), settings(config_args={"num_hidden_layers": 1}))),
-    "config_kwargs": Entry("settings", changed(known("bert"), settings(config_kwargs={"hidden_act": "relu"}))),
-    "model_args": Entry("settings", changed(known("bert"), settings(model_args={"attn_implementation": "eager"}))),
-    "model_kwargs": Entry(
-        "settings",
-        changed(known("bert"), settings(model_kwargs={"gguf_file": "x.gguf"})),
-        refused="model_kwargs.gguf_file",
-    ),
-    "no special tokens": Entry(
-        "settings", changed(known("bert"), settings(processing_kwargs={"text": {"add_special_tokens": False}}))
-    ),
-    "length of the call": Entry(
-        "settings", changed(known("bert"), settings(processing_kwargs={"text": {"max_length": 9}}, query_length=5))
-    ),
-    "length of all calls": Entry(
-        "settings", changed(known("bert"), settings(processing_kwargs={"common": {"max_length": 9}}))
-    ),
-    "no truncation": Entry(
-        "settings",
-        changed(known("t5"), settings(max_seq_length=LIMIT, processing_kwargs={"text": {"truncation": False}})),
-    ),
-    "unknown call": Entry(
-        "settings",
-        changed(known("bert"), settings(processing_kwargs={"text": {"stride": 2}})),
-        refused="processing_kwargs.text.stride",
-    ),
-    "unknown part of the call": Entry(
-        "settings", changed(known("bert"), settings(processing_kwargs={"texts": {}})), refused="processing_kwargs.texts"
-    ),
-    "modality of texts": Entry(
-        "settings",
-        changed(known("bert"), settings(modality_config=PLAIN_TEXT, module_output_name="token_embeddings")),
-    ),
-    "another state": Entry(
-        "settings",
-        changed(
-            known("bert"),
+    "unknown call": (bert(settings(processing_kwargs={"text": {"stride": 2}})), "processing_kwargs.text.stride"),
+    "unknown part of the call": (bert(settings(processing_kwargs={"texts": {}})), "processing_kwargs.texts"),
+    "modality of texts": bert(settings(modality_config=PLAIN_TEXT, module_output_name="token_embeddings")),
+    "another state": (
+        bert(
             settings(
                 modality_config={"text": {"method": "forward", "method_output_name": ["hidden_states", 1]}},
                 module_output_name="token_embeddings",
-            ),
+            )
         ),
-        refused="modality_config.text",
+        "modality_config.text",
     ),
-    "unpadded": Entry("settings", changed(known("bert"), settings(unpad_inputs=False))),
-    "query expansion": Entry(
-        "settings",
-        changed(known("bert"), settings(query_expansion={"strategy": "fixed", "length": 16})),
-        refused="query_expansion",
+    "unpadded": bert(settings(unpad_inputs=False)),
+    "query expansion": (bert(settings(query_expansion={"strategy": "fixed", "length": 16})), "query_expansion"),
+    "a tokenizer elsewhere": (bert(settings(tokenizer_name_or_path="bert-base-cased")), "tokenizer_name"),
+    "unknown setting": (bert(settings(pooler="x")), "'pooler'"),
+    "unknown pooling setting": (bert(json_file("1_Pooling/config.json", temperature=2)), "'temperature'"),
+    "unknown setting of the model": (bert(json_file(SETTINGS, rescale=2)), "'rescale'"),
+    "prompts": bert(
+        json_file(
+            SETTINGS, prompts={"query": "river: ", "document": "stone: ", "sts": "old "}, default_prompt_name="sts"
+        )
     ),
-    "a tokenizer elsewhere": Entry(
-        "settings", changed(known("bert"), settings(tokenizer_name_or_path="bert-base-cased")), refused="tokenizer_name"
+    "prompts outside the mean": changed(
+        known("roberta"),
+        json_file(SETTINGS, prompts={"query": "river: ", "document": "stone: "}, default_prompt_name="document"),
+        json_file("1_Pooling/config.json", include_prompt=False),
     ),
-    "unknown setting": Entry("settings", changed(known("bert"), settings(pooler="x")), refused="'pooler'"),
-    "unknown pooling setting": Entry(
-        "settings", changed(known("bert"), json_of("1_Pooling/config.json", temperature=2)), refused="'temperature'"
-    ),
-    "unknown setting of the model": Entry(
-        "settings", changed(known("bert"), json_of(SETTINGS, rescale=2)), refused="'rescale'"
-    ),
-    "prompts": Entry(
-        "settings",
-        changed(
-            known("bert"),
-            json_of(
-                SETTINGS, prompts={"query": "river: ", "document": "stone: ", "sts": "old "}, default_prompt_name="sts"
-            ),
-        ),
-    ),
-    "prompts outside the mean": Entry(
-        "settings",
-        changed(
-            known("roberta"),
-            json_of(SETTINGS, prompts={"query": "river: ", "document": "stone: "}, default_prompt_name="document"),
-            json_of("1_Pooling/config.json", include_prompt=False),
-        ),
-    ),
-    "fewer dimensions": Entry("settings", changed(known("bert"), json_of(SETTINGS, truncate_dim=7))),
-    "requirements met": Entry("settings", changed(known("bert"), json_of(SETTINGS, requirements={"torch": ">=2"}))),
-    "requirements not met": Entry(
-        "settings", changed(known("bert"), json_of(SETTINGS, requirements={"torch": ">=99"})), refused="requires torch"
-    ),
+    "fewer dimensions": bert(json_file(SETTINGS, truncate_dim=7)),
+    "requirements met": bert(json_file(SETTINGS, requirements={"torch": ">=2"})),
+    "requirements not met": (bert(json_file(SETTINGS, requirements={"torch": ">=99"})), "requires torch"),
     **{
-        f"a {kind}": Entry("settings", changed(known("bert"), json_of(SETTINGS, model_type=kind)), refused=kind)
+        f"a {kind}": (bert(json_file(SETTINGS, model_type=kind)), kind)
         for kind in ("CrossEncoder", "SparseEncoder", "MultiVectorEncoder")
     },
 }
 MODULES = {
     **{
-        mode: Entry("modules", with_modules(pooling(mode), NORMALIZE))
+        mode: with_modules(pooling(mode), NORMALIZE)
         for mode in ("cls", "max", "lasttoken", "weightedmean", "mean_sqrt_len_tokens")
     },
-    "two poolings": Entry("modules", with_modules(pooling("mean", "max"))),
-    "dense": Entry("modules", with_modules(pooling("mean"), dense(), NORMALIZE)),
-    "layer norm": Entry("modules", with_modules(pooling("cls"), layer_norm())),
-    "dropout": Entry("modules", with_modules(pooling("mean"), ("Dropout", {"dropout": 0.5}))),
-    "normalize, then dense": Entry("modules", with_modules(pooling("mean"), NORMALIZE, dense())),
-    "newer package": Entry(
-        "modules",
-        with_modules(pooling("mean"), NORMALIZE, package="sentence_transformers.sentence_transformer.modules"),
+    "two poolings": with_modules(pooling("mean", "max")),
+    "dense": with_modules(pooling("mean"), dense(), NORMALIZE),
+    "layer norm": with_modules(pooling("cls"), layer_norm()),
+    "dropout": with_modules(pooling("mean"), ("Dropout", {"dropout": 0.5})),
+    "normalize, then dense": with_modules(pooling("mean"), NORMALIZE, dense()),
+    "newer package": with_modules(
+        pooling("mean"), NORMALIZE, package="sentence_transformers.sentence_transformer.modules"
     ),
-    "unknown key of dense": Entry(
-        "modules",
+    "unknown key of dense": (
         with_modules(pooling("mean"), ("Dense", {**dense()[1], "scale": 2}, dense()[2])),
-        refused="'scale'",
+        "'scale'",
     ),
-    "two of one name": Entry(
-        "modules",
-        changed(
-            known("bert"),
-            replaced("modules.json", [entry_of("Transformer", ""), {**entry_of("Pooling", "1_Pooling"), "name": "0"}]),
+    "two of one name": (
+        bert(
+            replaced("modules.json", [entry_of("Transformer", ""), {**entry_of("Pooling", "1_Pooling"), "name": "0"}])
         ),
-        refused="the name '0' to two modules",
+        "the name '0' to two modules",
     ),
     **{
-        f"first a {kind}": Entry(
-            "modules", changed(known("bert"), replaced("modules.json", [entry_of(kind, "")])), refused=words
-        )
+        f"first a {kind}": (bert(replaced("modules.json", [entry_of(kind, "")])), words)
         for kind, words in {
             "StaticEmbedding": "static model",
             "BoW": "bag-of-words",
@@ -440,37 +360,24 @@ MODULES = {
     },
 }
 LAYOUTS = {
-    "nested": Entry("layouts", nested),
-    "version 2: flags": Entry(
-        "layouts",
-        changed(
-            known("bert"),
-            replaced("1_Pooling/config.json", {"word_embedding_dimension": D, "pooling_mode_cls_token": True}),
-        ),
+    "nested": nested,
+    "version 2: flags": bert(
+        replaced("1_Pooling/config.json", {"word_embedding_dimension": D, "pooling_mode_cls_token": True})
     ),
-    "version 6: saved": Entry("layouts", saved_by_sentence_transformers),
-    "version 6: saved with a limit": Entry(
-        "layouts", lambda folder: saved_by_sentence_transformers(folder, max_seq_length=9)
+    "version 6: saved": saved_by_sentence_transformers,
+    "version 6: saved with a limit": lambda folder: saved_by_sentence_transformers(folder, max_seq_length=9),
+    "version 6: saved with prompts": lambda folder: saved_by_sentence_transformers(
+        folder, prompts={"query": "old: ", "document": ""}, default_prompt_name="query"
     ),
-    "version 6: saved with prompts": Entry(
-        "layouts",
-        lambda folder: saved_by_sentence_transformers(
-            folder, prompts={"query": "old: ", "document": ""}, default_prompt_name="query"
-        ),
+    "plain causal": plain(known("llama"), json_file("config.json", architectures=["LlamaForCausalLM"])),
+    "plain masked": plain(known("bert"), json_file("config.json", architectures=["BertForMaskedLM"])),
+    "chat template": (
+        plain(known("qwen2"), json_file("tokenizer_config.json", chat_template=TEMPLATE)),
+        "chat template",
     ),
-    "plain causal": Entry("layouts", plain(known("llama"), json_of("config.json", architectures=["LlamaForCausalLM"]))),
-    "plain masked": Entry("layouts", plain(known("bert"), json_of("config.json", architectures=["BertForMaskedLM"]))),
-    "chat template": Entry(
-        "layouts",
-        plain(known("qwen2"), json_of("tokenizer_config.json", chat_template=TEMPLATE)),
-        refused="chat template",
-    ),
-    "chat template in a file": Entry(
-        "layouts", plain(known("qwen2"), text("chat_template.jinja", TEMPLATE)), refused="chat template"
-    ),
-    "chat template and modules": Entry("layouts", changed(known("qwen2"), text("chat_template.jinja", TEMPLATE))),
-    "chat template and its modality": Entry(
-        "layouts",
+    "chat template in a file": (plain(known("qwen2"), text("chat_template.jinja", TEMPLATE)), "chat template"),
+    "chat template and modules": changed(known("qwen2"), text("chat_template.jinja", TEMPLATE)),
+    "chat template and its modality": (
         changed(
             known("qwen2"),
             text("chat_template.jinja", TEMPLATE),
@@ -479,76 +386,56 @@ LAYOUTS = {
                 module_output_name="token_embeddings",
             ),
         ),
-        refused="chat template",
+        "chat template",
     ),
-    "reranker": Entry(
-        "layouts",
-        plain(known("bert"), json_of("config.json", architectures=["BertForSequenceClassification"])),
-        refused="reranker",
+    "reranker": (
+        plain(known("bert"), json_file("config.json", architectures=["BertForSequenceClassification"])),
+        "reranker",
     ),
-    "adapter beside": Entry(
-        "layouts",
-        changed(
-            known("bert"), replaced("adapter_config.json", {"peft_type": "LORA", "base_model_name_or_path": "a/b"})
-        ),
-        refused="LoRA adapter beside other weights",
+    "adapter beside": (
+        bert(replaced("adapter_config.json", {"peft_type": "LORA", "base_model_name_or_path": "a/b"})),
+        "LoRA adapter beside other weights",
     ),
-    "adapter alone": Entry(
-        "layouts",
-        changed(
-            known("bert"),
+    "adapter alone": (
+        bert(
             replaced("adapter_config.json", {"peft_type": "LORA", "base_model_name_or_path": "a/b"}),
             moved("model.safetensors", "adapter_model.safetensors"),
             lambda folder: (folder / "config.json").unlink(),
         ),
-        refused="LoRA adapter",
+        "LoRA adapter",
     ),
-    "git-lfs pointer": Entry(
-        "layouts",
-        changed(known("bert"), text("model.safetensors", "version https://git-lfs.github.com/spec/v1\noid sha256:0\n")),
-        refused="git-lfs pointer",
+    "git-lfs pointer": (
+        bert(text("model.safetensors", "version https://git-lfs.github.com/spec/v1\noid sha256:0\n")),
+        "git-lfs pointer",
     ),
-    "pointer of a tokenizer": Entry(
-        "layouts",
-        changed(known("bert"), text("tokenizer.json", "version https://git-lfs.github.com/spec/v1\noid sha256:0\n")),
-        refused="git-lfs pointer",
+    "pointer of a tokenizer": (
+        bert(text("tokenizer.json", "version https://git-lfs.github.com/spec/v1\noid sha256:0\n")),
+        "git-lfs pointer",
     ),
-    "page instead of weights": Entry(
-        "layouts", changed(known("bert"), text("model.safetensors", "<!DOCTYPE html><html>")), refused="web page"
-    ),
-    "quantised": Entry(
-        "layouts",
-        changed(
-            known("bert"),
-            json_of("config.json", quantization_config={"quant_method": "bitsandbytes", "load_in_8bit": True}),
-        ),
-        refused="quantised .bitsandbytes",
+    "page instead of weights": (bert(text("model.safetensors", "<!DOCTYPE html><html>")), "web page"),
+    "quantised": (
+        bert(json_file("config.json", quantization_config={"quant_method": "bitsandbytes", "load_in_8bit": True})),
+        "quantised .bitsandbytes",
     ),
     **{
-        f"keys with {prefix}": Entry("layouts", changed(known("bert"), renamed_tensors(prefix)), refused=f"'{prefix}'")
+        f"keys with {prefix}": (bert(renamed_tensors(prefix)), f"'{prefix}'")
         for prefix in ("module.", "_orig_mod.", "base_model.model.", "student.")
     },
-    "only gguf": Entry(
-        "layouts", changed(known("bert"), moved("model.safetensors", "model-q4.gguf")), refused="llama.cpp"
-    ),
-    "only onnx": Entry("layouts", changed(known("bert"), moved("model.safetensors", "model.onnx")), refused="ONNX"),
-    "weights of another name": Entry(
-        "layouts",
-        changed(
-            known("bert"),
+    "only gguf": (bert(moved("model.safetensors", "model-q4.gguf")), "llama.cpp"),
+    "only onnx": (bert(moved("model.safetensors", "model.onnx")), "ONNX"),
+    "weights of another name": (
+        bert(
             moved("model.safetensors", "other.safetensors"),
-            json_of("config.json", transformers_weights="other.safetensors"),
+            json_file("config.json", transformers_weights="other.safetensors"),
         ),
-        refused="another name|transformers_weights",
+        "another name|transformers_weights",
     ),
-    "a processor": Entry(
-        "layouts",
-        changed(known("bert"), json_of("processor_config.json", processor_class="CLIPProcessor")),
-        refused="[Pp]rocessor",
-    ),
+    "a processor": (bert(json_file("processor_config.json", processor_class="CLIPProcessor")), "[Pp]rocessor"),
 }
 ZOO = {
-    f"{entry.group}: {name}": entry
-    for part in (FAMILIES, LIMITS, FOLDER_SETTINGS, MODULES, LAYOUTS)
-    for name, entry in part.items()
+    **entries("family", FAMILIES),
+    **entries("limits", LIMITS),
+    **entries("settings", FOLDER_SETTINGS),
+    **entries("modules", MODULES),
+    **entries("layouts", LAYOUTS),
 }

@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
+from scipy import stats
 from tiny_sentences import SENTENCES
 
-from embaudit.checkpoint import Checkpoint, Encoder
+from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
 from embaudit.checkpoint.anatomy import LayerState, anatomy_of, watching
-from embaudit.measures.layers.layers import LAMBDAS, RATIOS, SPREADS, LayerBatch, batches_of_one_length, measure_layers
-from embaudit.measures.layers.steps import summarise_layer
+from embaudit.measures.layers.layers import (
+    LAMBDAS,
+    RATIOS,
+    SPREADS,
+    LayerBatch,
+    batches_of_one_length,
+    layer_batch,
+    measure_layers,
+)
+from embaudit.measures.layers.steps import Collector, share_that_holds, summarise_layer
+from embaudit.measures.layers.tables import LayerTextRow
+from embaudit.measures.layers.terms import value_output
+from embaudit.statistics.intervals import mean_with_interval
 from embaudit.words.errors import MeasureError
+from embaudit.words.estimate import Estimate
 
 GOLDEN_NAMES = {
     "lambda_head_mean": "lambda_head_mean",
@@ -215,3 +231,138 @@ def test_golden_figures_of_the_real_checkpoint(shared: Path, minilm: Checkpoint)
             assert stat.means[name].value == pytest.approx(golden[golden_name][layer], rel=1e-3), (layer, name)
         assert stat.holds["contraction"] == 1.0
         assert set(stat.holds) == set(LAMBDAS)
+
+
+# ---- averages of a layer ----
+
+
+def values_of(count: int = 5, seed: int = 0) -> dict[str, np.ndarray]:
+    generator = np.random.default_rng(seed)
+    return {name: generator.uniform(0.5, 2, size=count) for name in (*RATIOS, *SPREADS)}
+
+
+def test_means_of_ratios_and_ratios_of_means_are_both_kept() -> None:
+    values = values_of()
+    values |= {"contraction": values["spread_z"] / values["spread_h"]}
+    stat = summarise_layer(3, values)
+    assert (stat.layer, stat.texts) == (3, 5)
+    assert stat.means["contraction"].value == pytest.approx(np.mean(values["spread_z"] / values["spread_h"]))
+    assert stat.of_means["contraction"] == pytest.approx(values["spread_z"].mean() / values["spread_h"].mean())
+    mean_Y, mean_X = (np.square(values[name]).mean() for name in ("mean_norm_y", "mean_norm_x"))
+    assert stat.of_means["r"] == pytest.approx(values["spread_h"].mean() / mean_Y)
+    spread = values["spread_x"].mean() / mean_X
+    assert stat.of_means["normalised_spread"] == pytest.approx(spread)
+    assert stat.of_means["c"] == pytest.approx(spread / (values["spread_y"].mean() / mean_Y))
+
+
+def test_the_interval_is_students() -> None:
+    sample = np.array([0.2, 0.5, 0.3, 0.9])
+    mean, low, high = mean_with_interval(sample)
+    wanted = stats.t.interval(0.95, 3, loc=sample.mean(), scale=stats.sem(sample))
+    assert (mean, low, high) == pytest.approx((sample.mean(), *wanted))
+
+
+def test_undefined_values_are_left_out_and_all_undefined_is_none() -> None:
+    assert mean_with_interval(np.array([np.nan, np.nan])) == Estimate()
+    assert mean_with_interval(np.array([np.nan, 0.4])) == Estimate(0.4)
+    mean, low, high = mean_with_interval(np.array([np.nan, 0.2, 0.4]))
+    assert mean == pytest.approx(0.3)
+    assert low is not None
+    assert high is not None
+    assert low < mean < high
+
+
+def test_share_of_texts_for_which_the_bound_holds() -> None:
+    values = {
+        "c": np.array([1.0, 1.0, 1.0, np.nan]),
+        "r": np.array([1.0, 1.0, 1.0, 1.0]),
+        "lambda_gaussian": np.array([0.0, 1.0, 0.25, 1.0]),
+        # The bounds are 1, 4 and 2.25.
+        "normalised_spread": np.array([1.0, 4.1, 2.0, 1.0]),
+    }
+    assert share_that_holds(values, "lambda_gaussian") == pytest.approx(2 / 3)
+    assert share_that_holds({name: value[3:] for name, value in values.items()}, "lambda_gaussian") is None
+
+
+def test_spreads_of_nothing_give_no_ratio() -> None:
+    values = values_of() | {name: np.zeros(5) for name in SPREADS}
+    assert set(summarise_layer(0, values).of_means.values()) == {None}
+
+
+# ---- in half precision ----
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_theorem_1_holds_for_every_text_where_attention_adds_along_a_sink(dtype: str) -> None:
+    """Z is parallel to H, so that the theorem is an equality, and rounding Z + H decides on which side it ends."""
+    import torch
+
+    generator = torch.Generator().manual_seed(0)
+    H = torch.randn(200, 12, 16, generator=generator)
+    H[:, 0, 0] = 300
+    H = H.to(getattr(torch, dtype))
+    Z = 0.25 * H
+    A = torch.full((200, 2, 12, 12), 1 / 12, dtype=H.dtype)
+    weights = value_output(torch.ones(2, 8, 16), torch.ones(2, 16, 8))
+    values = layer_batch(LayerState(0, H, H, A, Z, Z, H), weights, np.arange(200), reads_norm=False).values
+    bound = values["c"] * (1 + np.sqrt(values["contraction"])) ** 2 * values["r"]
+    assert (values["normalised_spread"] <= bound * (1 + 1e-9)).all()
+    assert values["normalised_spread"] == pytest.approx(bound, rel=1e-9)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_nothing_that_blocks_publishing_fails_on_a_checkpoint_with_a_sink(sink_llama: Path, dtype: str) -> None:
+    checkpoint = load_checkpoint(str(sink_llama), LoadOptions(device="cpu", dtype=dtype))
+    assert checkpoint.dtype == dtype
+    collector = Collector()
+    rule = next(one for one in LayerTextRow.table.rules if one.name == "theorem_1_holds")
+    for batch in measure_layers(Encoder(checkpoint), SENTENCES):
+        collector.add(batch)
+        if isinstance(batch, LayerBatch):
+            assert rule.function(*(pd.Series(batch.values[name]) for name in rule.columns)).all()
+    found = collector.finish(checkpoint.model)
+    assert [layer.holds["contraction"] for layer in found.layers] == [1.0, 1.0]
+    assert found.pooled.means["normalised_spread"].value == pytest.approx(0.49, abs=0.02)
+
+
+# ---- long texts ----
+
+
+TOKENS = 2_048
+LAYERS = 16
+HEADS = 2
+SCRIPT = f"""
+import numpy as np
+import torch
+from transformers import LlamaConfig, LlamaModel
+from embaudit.checkpoint.anatomy import anatomy_of, watching
+from embaudit.measures.layers.layers import constants, layer_batch
+from embaudit.system.processors import peak_memory
+
+torch.manual_seed(0)
+model = LlamaModel(
+    LlamaConfig(
+        vocab_size=50, hidden_size=16, intermediate_size=32, num_hidden_layers={LAYERS},
+        num_attention_heads={HEADS}, num_key_value_heads=1, max_position_embeddings={TOKENS}, use_cache=False,
+    )
+).eval()
+anatomy = anatomy_of(model)
+weights = constants(anatomy)
+ids = torch.randint(0, 50, (1, {TOKENS}))
+before = peak_memory()
+values = []
+with watching(anatomy) as run:
+    run(ids, lambda state: values.append(layer_batch(state, weights[state.layer], np.array([0]), anatomy.reads_norm)))
+assert len(values) == {LAYERS}
+assert all(np.isfinite(batch.values["sigma_a"]).all() for batch in values)
+print((peak_memory() - before) / 2**20)
+"""
+
+
+@pytest.mark.slow
+def test_sixteen_layers_of_a_long_text_need_the_memory_of_a_few() -> None:
+    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=500, check=False)
+    assert done.returncode == 0, done.stderr
+    one_layer = HEADS * TOKENS**2 * 4 / 2**20
+    # The eager kernel itself needs logits, mask and softmax beside the weights.
+    assert float(done.stdout) < 8 * one_layer < LAYERS * one_layer

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from fake_hub import hub as hub
 
 
 @pytest.fixture

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -10,7 +12,7 @@ from fake_hub import FakeHub, json_lines
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embaudit.corpora import load_corpus
+from embaudit.corpora import CORPORA, load_corpus
 from embaudit.corpora.draw import Draw, pair_text
 from embaudit.corpora.tally import BLANK, Flaw, Text, TextPair, keep_rows
 
@@ -83,3 +85,100 @@ def test_a_draw_from_a_draw_is_a_draw_from_the_whole(suffix: str, tmp_path: Path
     for wanted in (1, 30, 90):
         draw = Draw(rows=wanted, seed=4)
         assert [pool[place] for place in draw.places(pool)] == [whole[place] for place in draw.places(whole)]
+
+
+# ---- the embedded sample: every corpus of the catalogue loads from it, offline and complete ----
+
+
+@pytest.mark.parametrize("name", CORPORA)
+def test_every_corpus_has_a_clean_sample(name: str) -> None:
+    corpus = load_corpus(name)
+    assert corpus.kind == CORPORA[name].kind
+    assert corpus.counts.kept == corpus.counts.read == len(corpus.texts) + len(corpus.pairs) > 10
+    assert bool(corpus.texts) == (corpus.kind == "texts")
+    assert (corpus.source, corpus.revision) == ("sample", None)
+    assert load_corpus(name).corpus_id == corpus.corpus_id
+
+
+def test_sample_pairs_carry_their_relation() -> None:
+    negatives, positives = load_corpus("msmarco-hard-negatives"), load_corpus("msmarco-positives")
+    assert {pair.relation for pair in negatives.pairs} == {"hard_negative"}
+    assert {pair.relation for pair in positives.pairs} == {"positive"}
+    passages = {text.text for text in load_corpus("msmarco").texts}
+    assert {pair.second for pair in negatives.pairs + positives.pairs} <= passages
+    scores = [pair.score for pair in load_corpus("sts").pairs]
+    assert min(scores) >= 0
+    assert max(scores) <= 5
+
+
+def test_passages_join_their_title_and_long_documents_do_not() -> None:
+    passage, document = load_corpus("msmarco").texts[0], load_corpus("longdocs").texts[0]
+    assert passage.title
+    assert passage.text.startswith(f"{passage.title} ")
+    assert document.title
+    assert not document.text.startswith(document.title)
+    assert document.label
+
+
+def test_limit_keeps_the_first_rows() -> None:
+    whole, first = load_corpus("wikipedia"), load_corpus("wikipedia", limit=7)
+    assert first.texts == whole.texts[:7]
+    assert first.counts.read == 7
+    assert first.corpus_id != whole.corpus_id
+
+
+def test_import_and_sample_need_no_heavy_library() -> None:
+    code = (
+        "import sys; from embaudit.corpora import load_corpus; load_corpus('sts'); load_corpus('msmarco');"
+        "print([m for m in ('torch', 'datasets', 'pandas', 'pyarrow', 'huggingface_hub', 'prefect', 'duckdb')"
+        " if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+# ---- facts about the public data files beside the checkout (skipped where they are missing) ----
+
+
+def test_wikipedia_sample(shared_data: Path) -> None:
+    corpus = load_corpus("wikipedia", str(shared_data / "wikipedia" / "wiki1m_sample.txt"))
+    # 11 914 line ends and one last line that is cut (inside a word, not inside a character).
+    assert corpus.counts.read == 11_915
+    assert corpus.counts.kept + corpus.counts.duplicate == 11_915
+    assert corpus.texts[-1].text.endswith("elderly citizen")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("folder", "read", "unscored"), [("stsb", 8_628, 0), ("sick", 9_927, 0), ("semeval-sts", 26_775, 13_414)]
+)
+def test_sts_files_are_read_as_they_are(folder: str, read: int, unscored: int, shared_data: Path) -> None:
+    corpus = load_corpus("sts", str(shared_data / "sts" / folder))
+    assert corpus.counts.read == read
+    assert corpus.counts.broken == corpus.counts.undecodable == corpus.counts.blank == 0
+    assert sum(pair.score is None for pair in corpus.pairs) == unscored
+
+
+@pytest.mark.slow
+def test_beir_folders(shared_data: Path) -> None:
+    scifact = str(shared_data / "retrieval" / "scifact")
+    assert load_corpus("msmarco", scifact).counts.kept == 5_183
+    assert load_corpus("msmarco-positives", scifact).counts.broken == 0
+    passages = str(shared_data / "msmarco" / "passages-5k")
+    assert load_corpus("msmarco", passages).counts.read == 5_000
+    assert load_corpus("msmarco-queries", passages).counts.kept >= 43
+
+
+def test_labelled_texts(shared_data: Path) -> None:
+    folder = shared_data / "classification"
+    reviews = load_corpus("longdocs", str(folder / "imdb_sample_texts.csv"))
+    assert {text.label for text in reviews.texts} == {"negative", "positive"}
+    groups = load_corpus("longdocs", str(folder / "mini_newsgroups.jsonl.gz"))
+    assert groups.counts.read == 2_000
+    assert len({text.label for text in groups.texts}) == 20
+
+
+def test_published_pairs(shared_data: Path) -> None:
+    corpus = load_corpus("sts", str(shared_data / "std" / "minilm_verification_pairs_250.json"))
+    assert corpus.counts.read == 250
+    assert corpus.counts.kept == 229

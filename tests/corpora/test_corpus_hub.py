@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from fake_hub import COMMIT, FakeHub, json_lines
+from fake_hub import COMMIT, FakeHub, hub_cache, json_lines
 
 from embaudit.corpora import CORPORA, load_corpus
 from embaudit.steps.results import StagedCorpus
@@ -51,12 +51,6 @@ def test_main_is_resolved_to_the_commit_and_survives_a_dead_hub(hub: FakeHub, mo
     assert (offline.corpus_id, offline.revision) == (corpus.corpus_id, COMMIT)
 
 
-def hub_cache() -> str:
-    from huggingface_hub import constants
-
-    return constants.HF_HUB_CACHE
-
-
 def test_a_limited_load_asks_only_for_the_shards_it_needs_and_keeps_none(hub: FakeHub) -> None:
     shards = {
         f"triplet/train-{n:05d}-of-00003.parquet": parquet(
@@ -69,7 +63,7 @@ def test_a_limited_load_asks_only_for_the_shards_it_needs_and_keeps_none(hub: Fa
     assert load_corpus("msmarco-hard-negatives", source, limit=3).counts.kept == 3
     asked = {request for request in hub.requests if request.startswith("GET /datasets/")}
     assert {request.rsplit("/", 1)[-1] for request in asked} == {name.rsplit("/", 1)[-1] for name in list(shards)[:2]}
-    assert not list(Path(hub_cache()).rglob("*.parquet"))
+    assert not list(hub_cache().rglob("*.parquet"))
     assert load_corpus("msmarco-hard-negatives", source).counts.kept == 6
 
 
@@ -128,7 +122,7 @@ def test_the_default_pool_reads_every_part_in_order(hub: FakeHub) -> None:
 
 
 def place_in_cache(repository: str, commit: str, name: str, content: bytes) -> None:
-    path = Path(hub_cache()) / f"datasets--{repository.replace('/', '--')}" / "snapshots" / commit / name
+    path = hub_cache() / f"datasets--{repository.replace('/', '--')}" / "snapshots" / commit / name
     path.parent.mkdir(parents=True)
     path.write_bytes(content)
 

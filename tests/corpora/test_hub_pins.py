@@ -7,8 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from fake_hub import COMMIT, FakeHub, json_lines
-from model_hub import forget_sessions
+from fake_hub import COMMIT, FakeHub, forget_sessions, hub_cache, json_lines
 
 from embaudit.corpora import load_corpus
 from embaudit.corpora.judged import load_judged
@@ -28,13 +27,13 @@ def at(commit: str, name: str = SHARDED) -> dict[str, bytes]:
 @pytest.fixture
 def moving(hub: FakeHub) -> FakeHub:
     """org/d at its old commit; ``move`` makes the new one main."""
-    hub.head, hub.repositories["org/d"] = OLD, at(OLD)
+    hub.commits["org/d"], hub.repositories["org/d"] = OLD, at(OLD)
     return hub
 
 
 def move(hub: FakeHub) -> None:
     hub.older["org/d", OLD] = hub.repositories["org/d"]
-    hub.head, hub.repositories["org/d"] = NEW, at(NEW)
+    hub.commits["org/d"], hub.repositories["org/d"] = NEW, at(NEW)
 
 
 @pytest.fixture
@@ -90,7 +89,7 @@ def test_a_stream_keeps_nothing_and_needs_the_hub(moving: FakeHub, go_offline: G
     go_offline()
     with pytest.raises(HubOffline, match="HF_HUB_OFFLINE is set"):
         load_corpus("wikipedia", source)
-    assert not list(Path(hub_cache()).rglob("*.jsonl"))
+    assert not list(hub_cache().rglob("*.jsonl"))
 
 
 def test_a_stream_reads_what_is_cached_anyway(moving: FakeHub, go_offline: GoOffline) -> None:
@@ -131,7 +130,7 @@ def test_the_three_parts_of_a_collection_are_of_one_commit(hub: FakeHub, monkeyp
             "qrels/test.tsv": b"q\td\t1\n",
         }
 
-    hub.head, hub.repositories["org/r"] = OLD, collection("old")
+    hub.commits["org/r"], hub.repositories["org/r"] = OLD, collection("old")
     from embaudit.system.hub import Repository
 
     ask = Repository.info
@@ -139,7 +138,7 @@ def test_the_three_parts_of_a_collection_are_of_one_commit(hub: FakeHub, monkeyp
     def ask_and_move(self: Repository) -> object:
         answer = ask(self)
         hub.older["org/r", OLD] = collection("old")
-        hub.head, hub.repositories["org/r"] = NEW, collection("new")
+        hub.commits["org/r"], hub.repositories["org/r"] = NEW, collection("new")
         return answer
 
     monkeypatch.setattr(Repository, "info", ask_and_move)
@@ -205,10 +204,4 @@ def test_one_split_of_a_card_is_enough_offline(hub: FakeHub, go_offline: GoOffli
     assert load_corpus("wikipedia", f"hub:org/d@{COMMIT}").texts[0].text == "test"
     go_offline()
     assert load_corpus("wikipedia", f"hub:org/d@{COMMIT}").texts[0].text == "test"
-    assert not (Path(hub_cache()) / "datasets--org--d/snapshots" / COMMIT / "data/train-00000-of-00001.jsonl").exists()
-
-
-def hub_cache() -> str:
-    from huggingface_hub import constants
-
-    return constants.HF_HUB_CACHE
+    assert not (hub_cache() / "datasets--org--d/snapshots" / COMMIT / "data/train-00000-of-00001.jsonl").exists()

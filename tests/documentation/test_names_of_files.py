@@ -1,9 +1,10 @@
-"""Modules and files that code, tests and pages name are there: a file that moves takes its mentions along."""
+"""Names: modules and files that are mentioned are there, and no two classes have one."""
 
 from __future__ import annotations
 
 import re
 import subprocess
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -66,3 +67,15 @@ def is_no_module(name: str) -> bool:
         if not (place / "__init__.py").is_file():
             return False
     return False
+
+
+# ---- classes ----
+
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_no_class_name_is_used_twice() -> None:
+    modules = [path for folder in ("embaudit", "flows", "tasks") for path in (ROOT / folder).rglob("*.py")]
+    names = Counter(name for path in modules for name in re.findall(r"^class (\w+)", path.read_text(), re.MULTILINE))
+    assert [name for name, count in names.items() if count > 1] == []

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from model_hub import COMMIT, ModelHub
+from fake_hub import COMMIT, FakeHub
 from onnx import TensorProto, helper, numpy_helper
 from onnx_files import changed_onnx, external_onnx, write_onnx
 from some_rows import mostly_slow
@@ -269,7 +269,7 @@ def test_nothing_is_found_or_imported_where_no_such_file_is(folder: Path, monkey
     assert held not in sys.modules
 
 
-def test_what_lies_on_the_hub_is_named_and_not_downloaded(hub: ModelHub, place: Path) -> None:
+def test_what_lies_on_the_hub_is_named_and_not_downloaded(hub: FakeHub, place: Path) -> None:
     hub.repositories["someone/tiny"] = place
     figures: dict[str, Any] = {}
     [finding] = export_findings(load_checkpoint("someone/tiny"), figures)

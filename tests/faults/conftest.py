@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from runs import Command, Finished, Make, Rows, Start, content, release
+from runs import Command, Finished, Make, Rows, content, release
 from tiny import tiny_bert
 
 
@@ -67,29 +65,3 @@ def undisturbed(finished: Finished) -> Rows:
 def other_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Other random weights: another checkpoint by content."""
     return tiny_bert(tmp_path_factory.mktemp("other") / "tiny", seed=1)
-
-
-@pytest.fixture
-def process(tmp_path: Path) -> Iterator[Start]:
-    """Starts Python code in a process of its own that can be told something; killed at the end if it still runs."""
-    started: list[subprocess.Popen[str]] = []
-
-    def start(code: str, *arguments: object) -> subprocess.Popen[str]:
-        started.append(
-            subprocess.Popen(
-                [sys.executable, "-c", code, *map(str, arguments)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-                cwd=tmp_path,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-            )
-        )
-        return started[-1]
-
-    yield start
-    for running in started:
-        if running.poll() is None:
-            running.kill()
-        running.communicate()

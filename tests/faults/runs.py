@@ -34,7 +34,6 @@ VOLATILE = {"started", "finished", "seconds", "ingested", "applied", "imported",
 State = dict[Path, int]
 Rows = dict[str, list[tuple[Any, ...]]]
 Make = Callable[..., "Command"]
-Start = Callable[..., "subprocess.Popen[str]"]
 # As long as a file is open, no other one gets its number.
 _held: dict[int, IO[bytes]] = {}
 
@@ -46,6 +45,12 @@ class Ended:
     returncode: int
     stdout: str
     stderr: str
+
+    def refused(self) -> Ended:
+        """What ended with an error that it tells."""
+        assert self.returncode == 2, self.stdout + self.stderr
+        assert "Traceback" not in self.stderr, self.stderr
+        return self
 
     @property
     def paragraph(self) -> str:

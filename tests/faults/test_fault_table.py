@@ -6,7 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from fault_table import FOLDER, Observed, named_faults, read_table, render
+
+from embaudit.cli.main import STAGING_COMMANDS, cli, report_interrupt
 
 TABLE = FOLDER.parent.parent / "docs" / "faults.md"
 
@@ -66,3 +69,21 @@ def test_a_run_writes_what_its_tests_saw_and_keeps_the_other_rows(tmp_path: Path
     )
     assert found["never run"].happened == "a"
     assert "gone" not in found
+
+
+# ---- what Ctrl-C says: of staged steps only after a command that stages some ----
+
+
+@pytest.mark.parametrize("command", sorted(cli.commands))
+def test_only_commands_that_stage_speak_of_steps(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["embaudit", command, "something"])
+    assert report_interrupt() == 130
+    said = capsys.readouterr().err
+    assert "Interrupted." in said
+    assert ("Run the same command again" in said) is (command in STAGING_COMMANDS)
+
+
+def test_the_commands_that_stage_are_there() -> None:
+    assert set(cli.commands) >= STAGING_COMMANDS

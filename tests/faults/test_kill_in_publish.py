@@ -11,8 +11,9 @@ import duckdb
 import numpy as np
 import pytest
 from fault_table import Record
+from own_processes import Start
 from plausible import SCHEMAS, audit_record, measure_runs, plausible_rows, stage_all
-from runs import Start, rows, statuses, wait_for
+from runs import rows, statuses, wait_for
 
 from embaudit.steps.staging.stage import write_columns
 from embaudit.warehouse.publish import StagedTable, publish
@@ -90,11 +91,9 @@ def test_points_of_publishing(tmp_path: Path, process: Start, record_fault: Reco
         warehouse = tmp_path / f"{moment.__name__}.duckdb"
         shutil.copy(first, warehouse)
         running = process(PUBLISHER, warehouse, folder)
-        assert running.stdout is not None
-        assert running.stdout.readline() == "publishing\n"
+        running.says("publishing")
         moment(warehouse, running)
-        running.kill()
-        running.wait()
+        running.kill_9()
         status = statuses(warehouse)
         # Rows of the killed audit, beside those of the first one and of what both share.
         of_a2 = count(warehouse, "SELECT count(*) FROM socm_pair WHERE audit_id = 'a2'")

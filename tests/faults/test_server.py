@@ -71,9 +71,7 @@ def test_a_server_that_is_killed_under_a_running_audit(
     running = command(PREFECT_API_URL=server.url, PREFECT_CLIENT_MAX_RETRIES="2").start()
     running.wait_for(lambda: [path for path in staged_files(home) if path.name.startswith("socm_text")])
     server.kill()
-    result = running.wait()
-    assert result.returncode == 2, result.stdout + result.stderr
-    assert "Traceback" not in result.stderr, result.stderr
+    result = running.wait().refused()
     assert "is no longer responding" in result.stderr
     kept = staged(home)
     assert kept
@@ -95,9 +93,7 @@ def test_a_server_that_is_killed_under_a_running_audit(
 def test_a_server_that_never_answers(command: Make, home: Path, record_fault: Record) -> None:
     port = free_port()
     url = f"http://user:canary@127.0.0.1:{port}/api"
-    result = command(PREFECT_API_URL=url, PREFECT_CLIENT_MAX_RETRIES="0").run()
-    assert result.returncode == 2, result.stdout + result.stderr
-    assert "Traceback" not in result.stderr, result.stderr
+    result = command(PREFECT_API_URL=url, PREFECT_CLIENT_MAX_RETRIES="0").run().refused()
     assert "canary" not in result.stdout + result.stderr
     again = command().run()
     assert again.returncode == 0, again.stderr

@@ -7,8 +7,9 @@ from pathlib import Path
 import duckdb
 import pytest
 from fault_table import Record
+from own_processes import Start
 from plausible import audit_record, measure_runs, plausible_rows, stage_all
-from runs import Make, Rows, Start, content, rows
+from runs import Make, Rows, content, rows
 
 from embaudit.warehouse.publish import publish
 from embaudit.warehouse.tables import TABLES
@@ -85,7 +86,7 @@ def test_publishers_at_once(tmp_path: Path, record_fault: Record, process: Start
     audits = ["a1", "a2", "a3", "a3"]
     running = [process(PUBLISHER, warehouse, tmp_path / str(i), audit) for i, audit in enumerate(audits)]
     for one in running:
-        assert one.stdout.readline() == "ready\n"
+        one.says("ready")
     for one in running:
         one.stdin.write("go\n")
         one.stdin.flush()

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
+import re
+import shlex
 import shutil
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from commands import Embaudit
 from prefect import flow
 from prefect.settings import PREFECT_API_URL, temporary_settings
 from small_audits import Audited
@@ -164,3 +167,29 @@ def test_a_configured_server_gets_its_run(request_before: AuditRequest, audited:
         made = client.read_flow_runs(flow_run_filter=later)
     (whole,) = (run for run in made if run.parent_task_run_id is None)
     assert whole.name == f"audit {request_before.checkpoint}, {request_before.profile}"
+
+
+# ---- the README's queries return what it says ----
+
+
+README = (Path(__file__).parents[2] / "README.md").read_text()
+QUERIES = [
+    shlex.split(line[2:], comments=True)[2:] for line in README.split("\n") if line.startswith("$ embaudit query ")
+]
+
+
+@pytest.mark.usefixtures("audited_home")
+def test_every_query_of_the_readme_runs(embaudit_here: Embaudit) -> None:
+    assert len(QUERIES) >= 3
+    for arguments in QUERIES:
+        result = embaudit_here("query", *arguments)
+        assert result.returncode == 0, (arguments, result.stderr)
+        assert len(result.stdout.strip().split("\n")) > 2
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("minilm")
+def test_the_figures_under_a_query_are_those_of_the_packaged_checkpoint(embaudit: Embaudit) -> None:
+    query, shown = re.findall(r'\$ embaudit query "([^"]+)" --format csv\n((?:[\w,.]+\n)+)', README)[0]
+    assert embaudit("audit", "packaged:all-MiniLM-L6-v2", "--measures", "socm").returncode == 0
+    assert embaudit("query", query, "--format", "csv").stdout == shown

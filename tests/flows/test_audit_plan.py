@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from model_hub import COMMIT, ModelHub
+from fake_hub import COMMIT, FakeHub
 from tiny import tiny_bert
 
 from embaudit.cli.options import parse_measure_settings
@@ -91,7 +91,7 @@ def test_tasks_load_the_prompts_that_were_planned_with(home: Path, tiny_checkpoi
     assert applied == {"text": "a: ", "query": "q: ", "document": ""}
 
 
-def test_another_commit_of_the_same_content_is_another_row(hub: ModelHub, tiny_checkpoint: Path, home: Path) -> None:
+def test_another_commit_of_the_same_content_is_another_row(hub: FakeHub, tiny_checkpoint: Path, home: Path) -> None:
     hub.repositories["team/tiny"] = tiny_checkpoint
     ids, revisions = set(), []
     for commit in (COMMIT, "f" * 40):

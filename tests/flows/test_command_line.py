@@ -194,28 +194,6 @@ def test_a_folder_without_tokenizer_or_weights_is_named(
     refuses(embaudit_here("audit", str(without_weights)), "no weights")
 
 
-def test_a_pickle_only_checkpoint_is_refused_and_the_flag_named(
-    embaudit_here: Embaudit, tiny_checkpoint: Path, tmp_path: Path
-) -> None:
-    import torch
-    from safetensors.torch import load_file
-
-    folder = copy_without(tiny_checkpoint, tmp_path / "pickle", "*.safetensors")
-    torch.save(load_file(tiny_checkpoint / "model.safetensors"), folder / "pytorch_model.bin")
-    refuses(embaudit_here("audit", str(folder)), "pickle", "--allow-pickle")
-
-
-def test_weights_with_nan_are_named(embaudit_here: Embaudit, tiny_checkpoint: Path, tmp_path: Path) -> None:
-    from safetensors.torch import load_file, save_file
-
-    folder = copy_without(tiny_checkpoint, tmp_path / "nan", "*.safetensors")
-    weights = load_file(tiny_checkpoint / "model.safetensors")
-    name = next(name for name in weights if "query.weight" in name)
-    weights[name][0, 0] = float("nan")
-    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
-    refuses(embaudit_here("audit", str(folder)), "NaN", name.removeprefix("bert."))
-
-
 @pytest.mark.parametrize(("content", "words"), [("", ("empty",)), ("only one line\n", ("at least two",))])
 def test_an_empty_or_one_line_corpus_is_named(
     embaudit_here: Embaudit,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -13,15 +12,14 @@ from commands import Embaudit
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.objects import Artifact
 from prefect.client.schemas.sorting import ArtifactSort
-from small_audits import home_at
+from small_audits import AuditOnce, answered, shown
 from tiny import ENGLISH
 from warehouse_rows import rows
 
 from embaudit.pages.markdown import plain
-from embaudit.questions.audit import AuditRequest
 from embaudit.steps.progress import NoDisplay, shown_on
 from embaudit.watch.open_items import accept, read_open
-from embaudit_flows.audit import AuditOutcome, audit
+from embaudit_flows.audit import AuditOutcome
 from embaudit_flows.ending import key_of_source
 
 pytestmark = pytest.mark.slow
@@ -45,13 +43,7 @@ class Heard(NoDisplay):
 
 
 @pytest.fixture(scope="module")
-def heard(
-    prefect_api: str,
-    tiny_checkpoint: Path,
-    tiny_profile: Path,
-    tmp_path_factory: pytest.TempPathFactory,
-    empty_once: Path,
-) -> Heard:
+def heard(audit_once: AuditOnce, tmp_path_factory: pytest.TempPathFactory) -> Heard:
     """An audit of the tiny checkpoint, whose weights were never trained, on pairs of its own; to be read only."""
     folder = tmp_path_factory.mktemp("first-minute")
     words = ENGLISH.split()
@@ -63,17 +55,12 @@ def heard(
     (folder / "policy.toml").write_text('[require]\nmeasures = ["integrity", "quality"]\n')
     heard = Heard()
     started = datetime.now(UTC)
-    with home_at(folder / "home", empty_once), shown_on(heard):
-        heard.outcome = audit(
-            AuditRequest(
-                checkpoint=str(tiny_checkpoint),
-                profile=str(tiny_profile),
-                measures=["integrity", "quality", "layers"],
-                corpora={"sts": str(folder / "pairs.tsv")},
-                policy=str(folder / "policy.toml"),
-                gate="mark",
-                device="cpu",
-            )
+    with shown_on(heard):
+        heard.outcome = audit_once(
+            measures=["integrity", "quality", "layers"],
+            corpora={"sts": str(folder / "pairs.tsv")},
+            policy=str(folder / "policy.toml"),
+            gate="mark",
         )
     with get_client(sync_client=True) as client:
         made = client.read_artifacts(sort=ArtifactSort.CREATED_DESC)
@@ -159,20 +146,17 @@ def test_any_policy_trips_and_the_verdict_stays_open_until_it_is_accepted(outcom
 
 
 def test_the_page_begins_with_it_and_has_the_figures(embaudit_here: Embaudit, outcome: AuditOutcome) -> None:
-    done = embaudit_here("show", outcome.audit_id, "--full", "--warehouse", outcome.warehouse)
-    assert done.returncode == 0, done.stderr
-    first = next(line for line in done.stdout.splitlines() if line.startswith("problem"))
+    page = shown(embaudit_here, outcome)
+    first = next(line for line in page.splitlines() if line.startswith("problem"))
     assert "Do not serve: " in first
     assert outcome.report is not None
     report = Path(outcome.report).read_text(encoding="utf-8")
     for expected in ("Where the tensors in memory come from", "Scores, beside what needs no network"):
-        assert expected in done.stdout
+        assert expected in page
         assert expected in report
     assert "If the network stopped after each layer" in report
     assert report.index("Do not serve: ") < report.index("Gate tripped")
     for query in ("verdicts", "weights", "quality", "quality-layers", "quality-readings", "open-items"):
-        found = embaudit_here("query", query, "--format", "json", "--warehouse", outcome.warehouse)
         # Whatever the reading, random weights find no more than words do: none is compared.
-        assert bool(json.loads(found.stdout)) == (query != "quality-readings"), query
-    board = embaudit_here("query", "leaderboard", "--format", "json", "--warehouse", outcome.warehouse)
-    assert json.loads(board.stdout)[0]["verdict"] == "do not serve"
+        assert bool(answered(embaudit_here, outcome, query)) == (query != "quality-readings"), query
+    assert answered(embaudit_here, outcome, "leaderboard")[0]["verdict"] == "do not serve"

@@ -10,7 +10,7 @@ import pytest
 from commands import Embaudit
 from judged_collections import write_collection
 from planned import assert_planned
-from small_audits import home_at
+from small_audits import AuditOnce, answered, shown
 from tiny import ENGLISH
 from warehouse_rows import rows
 
@@ -62,17 +62,9 @@ def run(checkpoint: Path, profile: Path, texts: Path, **corpora: str) -> AuditOu
 
 
 @pytest.fixture(scope="module")
-def outcome(
-    prefect_api: str,
-    tiny_checkpoint: Path,
-    profile: Path,
-    long_texts: Path,
-    tmp_path_factory: pytest.TempPathFactory,
-    empty_once: Path,
-) -> AuditOutcome:
+def outcome(audit_once: AuditOnce, profile: Path, long_texts: Path) -> AuditOutcome:
     """An audit of the long texts, to be read only."""
-    with home_at(tmp_path_factory.mktemp("lengths") / "home", empty_once):
-        return run(tiny_checkpoint, profile, long_texts)
+    return audit_once(profile=str(profile), measures=["length"], corpora={"longdocs": str(long_texts)})
 
 
 @pytest.mark.slow
@@ -163,8 +155,7 @@ def test_an_unknown_architecture_has_a_curve_and_a_note(
 
 @pytest.mark.slow
 def test_the_page_and_the_queries_of_an_audit(embaudit_here: Embaudit, outcome: AuditOutcome) -> None:
-    done = embaudit_here("show", outcome.audit_id, "--full", "--warehouse", outcome.warehouse)
-    assert done.returncode == 0, done.stderr
+    page = shown(embaudit_here, outcome)
     for expected in (
         "Mean cosine by length, longdocs: 30 texts",
         "0-40",
@@ -174,7 +165,6 @@ def test_the_page_and_the_queries_of_an_audit(embaudit_here: Embaudit, outcome: 
         "Truncations of the same texts",
         "σ_a by length, 3 texts",
     ):
-        assert expected in done.stdout
+        assert expected in page
     for query in ("length", "length-bias", "length-pairs", "length-sigma"):
-        found = embaudit_here("query", query, "--format", "json", "--warehouse", outcome.warehouse)
-        assert json.loads(found.stdout), query
+        assert answered(embaudit_here, outcome, query), query

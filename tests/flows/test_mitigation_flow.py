@@ -10,16 +10,15 @@ import numpy as np
 import pytest
 from commands import Embaudit
 from planned import assert_planned
-from small_audits import home_at
+from small_audits import AuditOnce, answered, shown
 from tiny import ENGLISH
 
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
 from embaudit.measures.impact.arms import poison
 from embaudit.measures.mitigation import REMEDIES
 from embaudit.measures.sticky.inspect import find_token
-from embaudit.questions.audit import AuditRequest
 from embaudit.remedies.mitigation.write import write_mitigated
-from embaudit_flows.audit import AuditOutcome, audit
+from embaudit_flows.audit import AuditOutcome
 
 pytestmark = pytest.mark.slow
 
@@ -35,27 +34,17 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, str, floa
 
 @pytest.fixture(scope="module")
 def outcome(
-    prefect_api: str,
-    tiny_checkpoint: Path,
-    tiny_profile: Path,
-    pairs: list[tuple[str, str, float]],
-    tmp_path_factory: pytest.TempPathFactory,
-    empty_once: Path,
+    audit_once: AuditOnce, pairs: list[tuple[str, str, float]], tmp_path_factory: pytest.TempPathFactory
 ) -> AuditOutcome:
     """An audit of what helps against two tokens, to be read only."""
     folder = tmp_path_factory.mktemp("mitigation")
     rows = [json.dumps({"sentence1": a, "sentence2": b, "score": score}) for a, b, score in pairs]
     (folder / "sts.jsonl").write_text("\n".join(rows))
-    request = AuditRequest(
-        checkpoint=str(tiny_checkpoint),
-        profile=str(tiny_profile),
+    return audit_once(
         measures=["mitigation"],
         corpora={"sts": str(folder / "sts.jsonl")},
         measure_settings={"mitigation": {"tokens": ["river", "town"], "corpora": ["sts"], "resamples": 100}},
-        device="cpu",
     )
-    with home_at(folder / "home", empty_once):
-        return audit(request)
 
 
 def test_scores_are_those_of_the_written_checkpoint(
@@ -95,19 +84,14 @@ def test_scores_are_those_of_the_written_checkpoint(
         **dict.fromkeys(("centring", "components", "whitening"), 120),
     }
     assert losses["whitening"]["fitted_on"] == 120
-
-
-def test_the_plan_says_about_how_much_it_encodes(outcome: AuditOutcome) -> None:
     assert_planned(outcome)
 
 
 def test_the_page_the_finding_and_the_queries(embaudit_here: Embaudit, outcome: AuditOutcome) -> None:
     (found,) = [row for row in outcome.findings if row["measure"] == "mitigation"]
     assert found["name"] == "remedy_spearman"
-    done = embaudit_here("show", outcome.audit_id, "--full", "--warehouse", outcome.warehouse)
-    assert done.returncode == 0, done.stderr
-    assert "What helps against sticky tokens" in done.stdout
+    assert "What helps against sticky tokens" in shown(embaudit_here, outcome)
     for name in ("mitigation", "mitigation-losses"):
-        rows = json.loads(embaudit_here("query", name, "--format", "json", "--warehouse", outcome.warehouse).stdout)
+        rows = answered(embaudit_here, outcome, name)
         assert rows[0]["remedy"] == "none"
         assert len(rows) == 1 + len(REMEDIES)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from string import ascii_lowercase
 
@@ -12,13 +11,13 @@ import duckdb
 import pytest
 from commands import Embaudit
 from planned import assert_planned
-from small_audits import PROFILE, home_at
+from small_audits import PROFILE, AuditOnce, answered, shown
 from tiny import ENGLISH
 
 from embaudit.checkpoint.weightless import load_tokenizer_alone
 from embaudit.questions.audit import AuditRequest
 from embaudit.words.errors import UsageError
-from embaudit_flows.audit import AuditOutcome, audit
+from embaudit_flows.audit import AuditOutcome
 from embaudit_flows.plan import plan_audit
 
 pytestmark = pytest.mark.slow
@@ -47,26 +46,13 @@ def profile(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def outcome(
-    prefect_api: str,
-    tiny_checkpoint: Path,
-    profile: Path,
-    texts: list[str],
-    tmp_path_factory: pytest.TempPathFactory,
-    empty_once: Path,
-) -> Iterator[AuditOutcome]:
+    audit_once: AuditOnce, profile: Path, texts: list[str], tmp_path_factory: pytest.TempPathFactory
+) -> AuditOutcome:
     """An audit of sticky tokens and of where they occur, to be read only."""
     folder = tmp_path_factory.mktemp("occurrence")
     (folder / "texts.txt").write_text("\n".join(texts))
-    with home_at(folder / "home", empty_once):
-        yield audit(
-            AuditRequest(
-                checkpoint=str(tiny_checkpoint),
-                profile=str(profile),
-                measures=["sticky", "occurrence"],
-                corpora={"wikipedia": str(folder / "texts.txt")},
-                device="cpu",
-            )
-        )
+    corpora = {"wikipedia": str(folder / "texts.txt")}
+    return audit_once(profile=str(profile), measures=["sticky", "occurrence"], corpora=corpora)
 
 
 def test_every_severe_token_is_counted_as_a_loop_counts_it(outcome: AuditOutcome, tiny_checkpoint: Path) -> None:
@@ -98,20 +84,13 @@ def test_every_severe_token_is_counted_as_a_loop_counts_it(outcome: AuditOutcome
     if corpus["severe_texts"]:
         assert corpus["removal_texts"] > 0
         assert corpus["moved"] > 0
-
-
-def test_the_plan_says_about_how_much_it_encodes(outcome: AuditOutcome) -> None:
     assert_planned(outcome)
 
 
 def test_the_page_the_findings_and_the_query(embaudit_here: Embaudit, outcome: AuditOutcome) -> None:
     assert {row["name"] for row in outcome.findings if row["measure"] == "occurrence"} >= {"severe_texts"}
-    done = embaudit_here("show", outcome.audit_id, "--full", "--warehouse", outcome.warehouse)
-    assert done.returncode == 0, done.stderr
-    assert "Severe tokens in real texts" in done.stdout
-    found = json.loads(
-        embaudit_here("query", "occurrence", "--format", "json", "--warehouse", outcome.warehouse).stdout
-    )
+    assert "Severe tokens in real texts" in shown(embaudit_here, outcome)
+    found = answered(embaudit_here, outcome, "occurrence")
     assert found
     assert {row["corpus"] for row in found} == {"wikipedia"}
     assert [row["occurrences"] for row in found] == sorted((row["occurrences"] for row in found), reverse=True)

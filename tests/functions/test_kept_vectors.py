@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from benchmarks.serving.server import Refusal, Served, serving
+from embaudit.checkpoint import TextKind
 from embaudit.checkpoint.prompts import Prompts
 from embaudit.embedders.endpoint.exchange import Pace
 from embaudit.embedders.endpoint.recognise import open_endpoint
+from embaudit.embedders.function import Answers, AsDocuments, EmbeddingFunction, WrappedFunction
 from embaudit.embedders.kept import VectorCache, cost_line
+from embaudit.questions.parity.requested import FirstDimensions
 from embaudit.words.errors import StorageError
 
 TEXTS = [f"text {number}" for number in range(70)]
@@ -134,3 +137,32 @@ def test_no_minute_has_more_requests_than_allowed() -> None:
     assert all(sum(start <= one < start + 60 for one in sent) <= 6 for start in sent)
     free = Pace(None, sleep=lambda seconds: pytest.fail("it waited"))
     free.wait()
+
+
+# ---- functions that wrap another ----
+
+
+class Kept(EmbeddingFunction):
+    """Gives ones again, which another function gave."""
+
+    name = "kept"
+
+    def __init__(self, source: EmbeddingFunction | None = None) -> None:
+        self.source = source
+
+    @property
+    def live(self) -> EmbeddingFunction:
+        return self.source or self
+
+    def encode(
+        self, texts: Sequence[str], role: TextKind = "text", *, most: int | None = None, at_once: int = 1
+    ) -> Answers:
+        return Answers(np.full((len(texts), 4), 1.0 if self.source else 2.0), {})
+
+
+@pytest.mark.parametrize("wrap", [AsDocuments, lambda function: FirstDimensions(function, 2)])
+def test_what_is_asked_anew_is_not_what_was_kept(wrap: Callable[[EmbeddingFunction], WrappedFunction]) -> None:
+    wrapped = wrap(Kept(Kept()))
+    assert set(wrapped.encode(["a"]).vectors.ravel()) == {1.0}
+    assert set(wrapped.live.encode(["a"]).vectors.ravel()) == {2.0}
+    assert wrapped.typed == "kept"

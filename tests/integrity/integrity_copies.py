@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import copy
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from tiny_models import json_file
 
 from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.tokenizer import load_tokenizer, special_tokens_around
@@ -52,18 +53,6 @@ def linked(folder: Path, to: Path) -> Path:
     return to
 
 
-def json_changed(name: str, change: Callable[[Any], Any]) -> FolderChange:
-    """Change a JSON file: ``change`` edits it in place, or returns another content."""
-
-    def run(folder: Path) -> None:
-        content = json.loads((folder / name).read_text(encoding="utf-8"))
-        content = change(content) or content
-        (folder / name).unlink()
-        (folder / name).write_text(json.dumps(content), encoding="utf-8")
-
-    return run
-
-
 def vocabulary_changed(change: Callable[[list[str]], list[str]]) -> FolderChange:
     """Another order of the entries, in tokenizer.json and vocab.txt."""
 
@@ -74,7 +63,7 @@ def vocabulary_changed(change: Callable[[list[str]], list[str]]) -> FolderChange
             content["model"]["vocab"] = {token: place for place, token in enumerate(tokens)}
 
         tokens: list[str] = []
-        json_changed("tokenizer.json", reorder)(folder)
+        json_file("tokenizer.json", reorder)(folder)
         (folder / "vocab.txt").unlink()
         (folder / "vocab.txt").write_text("\n".join(tokens) + "\n", encoding="utf-8")
 

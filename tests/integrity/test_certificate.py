@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,15 +10,25 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
+from tiny_models import (
+    FAMILIES,
+    build,
+    change_json,
+    change_tensors,
+    declare,
+    dense,
+    layer_norm,
+    load,
+    pooling,
+    to_pickle,
+    to_shards,
+)
 
 from embaudit.checkpoint import Checkpoint
 from embaudit.declared.rule import Finding
 from embaudit.measures.integrity.certificate import trace
 from embaudit.measures.integrity.not_computed import certificate_findings
-
-sys.path.append(str(Path(__file__).resolve().parent.parent / "checkpoint"))
-from tiny_models import FAMILIES, build, change_json, declare, dense, layer_norm, load, pooling
 
 Rewrite = Callable[[dict[str, torch.Tensor]], dict[str, torch.Tensor]]
 LAYER = "encoder.layer.1.output.dense.weight"
@@ -31,8 +40,7 @@ def tiny(folder: Path, family: str = "bert", *, limit: int | None = None) -> Pat
 
 
 def rewritten(folder: Path, change: Rewrite) -> Path:
-    tensors = change(load_file(folder / "model.safetensors"))
-    save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, folder / "model.safetensors")
+    change_tensors(folder / "model.safetensors", change)
     return folder
 
 
@@ -112,19 +120,12 @@ def test_modules_after_pooling_are_traced(tmp_path: Path, pickled: bool) -> None
 
 
 def test_pickled_weights_are_traced(tmp_path: Path) -> None:
-    folder = tiny(tmp_path / "m")
-    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
-    (folder / "model.safetensors").unlink()
-    assert set(statuses(load(folder, allow_pickle=True))) == {"same"}
+    assert set(statuses(load(to_pickle(tiny(tmp_path / "m")), allow_pickle=True))) == {"same"}
 
 
 def test_shards_are_traced(tmp_path: Path) -> None:
-    from transformers import AutoModel
-
     folder = tiny(tmp_path / "m")
-    model = AutoModel.from_pretrained(folder)
-    (folder / "model.safetensors").unlink()
-    model.save_pretrained(folder, max_shard_size="20KB")
+    to_shards(folder, "20KB")
     checkpoint = load(folder)
     assert set(statuses(checkpoint)) == {"same"}
     assert len({record.file for record in trace(checkpoint)}) > 2

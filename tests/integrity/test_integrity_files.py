@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file
+from tiny_models import build, change_json, declare, dense, json_file, load, pooling, write_json
 
 from embaudit.checkpoint import Checkpoint
 from embaudit.declared.rule import guarded
@@ -17,14 +17,7 @@ from embaudit.measures.integrity import integrity
 from embaudit.measures.integrity.files import file_findings
 from embaudit.measures.integrity.integrity import integrity_findings
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "checkpoint"))
-from tiny_models import build, change_json, declare, dense, load, pooling, write_json
-
 TOKENIZER, SETTINGS, POOLING = "tokenizer_config.json", "sentence_bert_config.json", "1_Pooling/config.json"
-
-
-def json_of(name: str, **values: object) -> Callable[[Path], None]:
-    return lambda folder: change_json(folder / name, **values)
 
 
 def truncation(length: int, direction: str = "Right") -> dict[str, object]:
@@ -62,11 +55,14 @@ def without_module(place: int) -> Callable[[Path], None]:
 
 CONTRADICTIONS: dict[str, tuple[Callable[[Path], None], dict[str, str]]] = {
     "none": (lambda folder: None, {}),
-    "tokenizer.json cuts earlier": (json_of("tokenizer.json", truncation=truncation(16)), {"limits_disagree": "look"}),
-    "tokenizer.json cuts later": (json_of("tokenizer.json", truncation=truncation(60)), {}),
-    "model_max_length is lower": (json_of(TOKENIZER, model_max_length=20), {"limits_disagree": "look"}),
-    "model_max_length is none": (json_of(TOKENIZER, model_max_length=int(1e30)), {}),
-    "beyond the positions": (json_of(SETTINGS, max_seq_length=100), {"limit_beyond_positions": "problem"}),
+    "tokenizer.json cuts earlier": (
+        json_file("tokenizer.json", truncation=truncation(16)),
+        {"limits_disagree": "look"},
+    ),
+    "tokenizer.json cuts later": (json_file("tokenizer.json", truncation=truncation(60)), {}),
+    "model_max_length is lower": (json_file(TOKENIZER, model_max_length=20), {"limits_disagree": "look"}),
+    "model_max_length is none": (json_file(TOKENIZER, model_max_length=int(1e30)), {}),
+    "beyond the positions": (json_file(SETTINGS, max_seq_length=100), {"limit_beyond_positions": "problem"}),
     "other side": (
         lambda folder: (
             change_json(folder / "tokenizer.json", truncation=truncation(60, "Left")),
@@ -81,14 +77,14 @@ CONTRADICTIONS: dict[str, tuple[Callable[[Path], None], dict[str, str]]] = {
         ),
         {"truncation_side": "look"},
     ),
-    "another activation": (json_of("config.json", hidden_act="relu"), {"unusual_config": "look"}),
-    "an approximation of the activation": (json_of("config.json", hidden_act="gelu_new"), {}),
-    "a large epsilon": (json_of("config.json", layer_norm_eps=0.01), {"unusual_config": "look"}),
+    "another activation": (json_file("config.json", hidden_act="relu"), {"unusual_config": "look"}),
+    "an approximation of the activation": (json_file("config.json", hidden_act="gelu_new"), {}),
+    "a large epsilon": (json_file("config.json", layer_norm_eps=0.01), {"unusual_config": "look"}),
     "architectures of another family": (
-        json_of("config.json", architectures=["RobertaForMaskedLM"]),
+        json_file("config.json", architectures=["RobertaForMaskedLM"]),
         {"unusual_config": "look"},
     ),
-    "architectures of a head": (json_of("config.json", architectures=["BertForMaskedLM"]), {}),
+    "architectures of a head": (json_file("config.json", architectures=["BertForMaskedLM"]), {}),
     "two poolings": (
         lambda folder: (
             shutil.rmtree(folder / "2_Dense"),

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import torch
-from integrity_copies import FolderChange, json_changed, randomised, vocabulary_changed, with_tensors, with_tokenizer
+from integrity_copies import FolderChange, randomised, vocabulary_changed, with_tensors, with_tokenizer
 from older import is_transformers_4
 from some_rows import mostly_slow
+from tiny_models import json_file
 
 from embaudit.checkpoint import Checkpoint
 from embaudit.declared.rule import Finding
@@ -35,11 +36,11 @@ def shuffled(tokens: list[str]) -> list[str]:
 
 
 def normalizer(**values: object) -> FolderChange:
-    return json_changed(JSON, lambda content: content["normalizer"].update(values))
+    return json_file(JSON, lambda content: content["normalizer"].update(values))
 
 
 def config(**values: object) -> FolderChange:
-    return json_changed(CONFIG, lambda content: content.update(values))
+    return json_file(CONFIG, lambda content: content.update(values))
 
 
 def word_joined(content: dict[str, Any]) -> None:
@@ -59,7 +60,7 @@ def template(*tokens: str) -> FolderChange:
         {"Sequence": {"id": "A", "type_id": 0}} if token == "A" else {"SpecialToken": {"id": token, "type_id": 0}}
         for token in tokens
     ]
-    return json_changed(JSON, lambda content: content["post_processor"].update(single=parts))
+    return json_file(JSON, lambda content: content["post_processor"].update(single=parts))
 
 
 def part_shuffled(tokens: list[str]) -> list[str]:
@@ -89,7 +90,7 @@ def without(pattern: str) -> Callable[[dict[str, Any]], None]:
 
 
 GENERIC = config(tokenizer_class="PreTrainedTokenizerFast")
-NO_TEMPLATE = json_changed(JSON, lambda content: content.update(post_processor=None))
+NO_TEMPLATE = json_file(JSON, lambda content: content.update(post_processor=None))
 BROKEN: dict[str, tuple[tuple[FolderChange, ...], dict[str, str]]] = {
     "as published": ((), {}),
     "another class": ((GENERIC,), {}),
@@ -116,18 +117,18 @@ BROKEN: dict[str, tuple[tuple[FolderChange, ...], dict[str, str]]] = {
     "special tokens exchanged": ((template("[SEP]", "A", "[CLS]"), GENERIC), {"special_tokens": "look"}),
     "two start tokens": ((template("[CLS]", "[CLS]", "A", "[SEP]"), GENERIC), {"special_tokens": "look"}),
     "pieces not marked": (
-        (json_changed(JSON, lambda content: content["model"].update(continuing_subword_prefix="")), GENERIC),
+        (json_file(JSON, lambda content: content["model"].update(continuing_subword_prefix="")), GENERIC),
         {"unused_pieces": "problem"},
     ),
     "texts not split into words": (
-        (json_changed(JSON, lambda content: content.update(pre_tokenizer=None)), GENERIC),
+        (json_file(JSON, lambda content: content.update(pre_tokenizer=None)), GENERIC),
         {"unknown_words": "problem"},
     ),
     "letters outside ASCII dropped": (
-        (GENERIC, json_changed(JSON, without(r"[^\x00-\x7f]"))),
+        (GENERIC, json_file(JSON, without(r"[^\x00-\x7f]"))),
         {"unread_scripts": "look"},
     ),
-    "digits dropped": ((GENERIC, json_changed(JSON, without(r"\d"))), {"unread_scripts": "look"}),
+    "digits dropped": ((GENERIC, json_file(JSON, without(r"\d"))), {"unread_scripts": "look"}),
     "another vocab.txt": ((GENERIC, other_list), {"tokenizer_ids": "look"}),
     "a tenth of the vocabulary shuffled": ((vocabulary_changed(part_shuffled),), {"vocabulary_fit": "look"}),
     "vocabulary shuffled": ((vocabulary_changed(shuffled),), {"vocabulary_fit": "problem"}),
@@ -135,7 +136,7 @@ BROKEN: dict[str, tuple[tuple[FolderChange, ...], dict[str, str]]] = {
         (vocabulary_changed(lambda tokens: [*tokens[:20_000], "zzyzx", *tokens[20_000:-1]]),),
         {"vocabulary_fit": "problem"},
     ),
-    "words cut": ((GENERIC, json_changed(JSON, word_joined)), {"shared_ids": "problem", "unused_pieces": "problem"}),
+    "words cut": ((GENERIC, json_file(JSON, word_joined)), {"shared_ids": "problem", "unused_pieces": "problem"}),
 }
 
 

@@ -62,19 +62,26 @@ def but(side: Side, **changes: Any) -> Side:
     return Side([replace(side.newest, **{"audit_id": "a0", **changes})])
 
 
+def figures_of(
+    comparison: Comparison, summary: str = "socm_summary", measure: str = "socm_mean"
+) -> list[dict[str, Any]]:
+    return [row for row in comparison.figures if (row["summary"], row["measure"]) == (summary, measure)]
+
+
+def changes_of(comparison: Comparison, *figure: str) -> set[str]:
+    return {row["change"] for row in figures_of(comparison, *figure)}
+
+
 def test_a_change_beyond_both_intervals_is_worse_and_has_one_itself(sides: dict[str, Side]) -> None:
     comparison = compare_sides(sides["a1"], sides["a2"])
     assert not comparison.not_compared
-    socm = [row for row in comparison.figures if row["summary"] == "socm_summary" and row["measure"] == "socm_mean"]
-    assert socm
+    socm = figures_of(comparison)
     assert {row["change"] for row in socm} == {"worse"}
     for row in socm:
         assert row["delta"] == pytest.approx(0.2)
         assert 0 < row["low"] < row["delta"] < row["high"]
     assert comparison.figures[: len(socm)] == socm
-    back = compare_sides(sides["a2"], sides["a1"])
-    means = [row for row in back.figures if row["summary"] == "socm_summary" and row["measure"] == "socm_mean"]
-    assert {row["change"] for row in means} == {"better"}
+    assert changes_of(compare_sides(sides["a2"], sides["a1"])) == {"better"}
     same = compare_sides(sides["a1"], but(sides["a1"]))
     assert {(row["delta"], row["change"]) for row in same.figures} == {(0.0, "")}
 
@@ -96,7 +103,7 @@ def test_another_figure_is_named_and_not_subtracted(sides: dict[str, Side], othe
         figure.name for figure in sides[other].newest.figures
     }
     assert len(comparison.figures) + len(comparison.not_compared[why]) == len(shared)
-    assert any(why in finding.sentence for finding in comparison_page([sides["a1"], sides[other]]).findings)
+    assert any(why in one for one in said_of(sides["a1"], sides[other]))
 
 
 def test_tokens_come_and_go(sides: dict[str, Side]) -> None:
@@ -112,11 +119,17 @@ def test_tokens_come_and_go(sides: dict[str, Side]) -> None:
     assert (without.tokens, without.tokens_why) == (None, "one of the two did not look for sticky tokens")
 
 
+def said_of(*sides: Side) -> list[str]:
+    return [finding.sentence for finding in comparison_page(list(sides)).findings]
+
+
 def test_findings_that_got_worse_are_named(sides: dict[str, Side]) -> None:
-    said = [finding.sentence for finding in comparison_page([sides["a1"], sides["a2"]]).findings]
+    said = said_of(sides["a1"], sides["a2"])
     assert any(one.endswith("1 finding got worse: sticky.worst_token.") for one in said)
-    said = [finding.sentence for finding in comparison_page([sides["a2"], sides["a1"]]).findings]
-    assert not any("got worse:" in one for one in said)
+    assert not any("got worse:" in one for one in said_of(sides["a2"], sides["a1"]))
+    # Of another question, they are no change.
+    worse = but(sides["a4"], findings=sides["a2"].newest.findings)
+    assert not any("got worse:" in one for one in said_of(sides["a1"], worse))
 
 
 def test_findings_that_changed_come_first_with_what_they_say_now(sides: dict[str, Side]) -> None:
@@ -129,11 +142,6 @@ def test_findings_that_changed_come_first_with_what_they_say_now(sides: dict[str
     assert len(table.rows) == len(before) > 1
     assert table.rows[0] == (".".join(last), before[last]["level"], other, before[last]["sentence"])
     assert not any(row[-1] for row in table.rows[1:])
-
-
-def test_findings_of_another_question_are_no_change(sides: dict[str, Side]) -> None:
-    worse = but(sides["a4"], findings=sides["a2"].newest.findings)
-    assert not any("got worse:" in one.sentence for one in comparison_page([sides["a1"], worse]).findings)
 
 
 def test_another_seed_is_said(sides: dict[str, Side]) -> None:
@@ -202,10 +210,6 @@ def spread(side: Side, by: float, **changes: Any) -> Side:
     return but(side, figures=figures, **changes)
 
 
-def changes_of(comparison: Comparison, summary: str, measure: str) -> set[str]:
-    return {row["change"] for row in comparison.figures if (row["summary"], row["measure"]) == (summary, measure)}
-
-
 @pytest.mark.parametrize(
     ("broken", "fell", "socm", "why"),
     [
@@ -222,7 +226,7 @@ def test_nothing_is_better_in_a_checkpoint_whose_quality_fell(
 ) -> None:
     other = spread(sides["a1"], fell, **({"verdict": broken} if broken else {}))
     comparison = compare_sides(sides["a1"], other)
-    assert changes_of(comparison, "socm_summary", "socm_mean") == {socm}
+    assert changes_of(comparison) == {socm}
     assert why in comparison.means_nothing
     assert bool(why) == bool(comparison.means_nothing)
     findings = comparison_page([sides["a1"], other]).findings
@@ -240,7 +244,7 @@ def test_nothing_is_worse_than_in_a_broken_checkpoint(sides: dict[str, Side]) ->
     """Random weights have a low SOCM: the sound checkpoint beside them has not got worse."""
     first, other = spread(sides["a1"], 0.3, verdict=BROKEN), but(sides["a1"])
     comparison = compare_sides(first, other)
-    assert changes_of(comparison, "socm_summary", "socm_mean") == {"means nothing"}
+    assert changes_of(comparison) == {"means nothing"}
     assert changes_of(comparison, "quality", "score") == {"better"}
 
 
@@ -267,8 +271,7 @@ def test_a_difference_that_another_precision_explains_is_not_called_a_change(sid
     worse: dict[str, int] = {}
     for dtype in ("float32", "bfloat16"):
         compared = compare_sides(first, but_socm(dtype, 0.0205))
-        rows = [row for row in compared.figures if row["summary"] == "socm_summary" and row["measure"] == "socm_mean"]
-        worse[dtype] = sum(row["change"] == "worse" for row in rows)
+        worse[dtype] = sum(row["change"] == "worse" for row in figures_of(compared))
         assert bool(compared.precision) is (dtype == "bfloat16")
         page = comparison_page([first, but_socm(dtype, 0.0205)])
         assert any("is not called a change" in one.sentence for one in page.findings) is (dtype == "bfloat16")
@@ -277,7 +280,4 @@ def test_a_difference_that_another_precision_explains_is_not_called_a_change(sid
         "1 figure is in bfloat16 on this side, and in float32 on the first: a difference that this may explain is not "
         "called a change, which is so of 1"
     )
-    far = compare_sides(first, but_socm("bfloat16", 0.2))
-    assert {
-        row["change"] for row in far.figures if row["summary"] == "socm_summary" and row["measure"] == "socm_mean"
-    } == {"worse"}
+    assert changes_of(compare_sides(first, but_socm("bfloat16", 0.2))) == {"worse"}

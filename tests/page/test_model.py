@@ -1,17 +1,26 @@
-"""What a page is made of: how cells read, which rows a short table keeps, and that every renderer says the same."""
+"""What a page is made of: how cells read, what is left out, and that every renderer says the same."""
 
 from __future__ import annotations
 
+import io
+import re
+from collections.abc import Iterator
+from contextlib import redirect_stdout
 from typing import Any
 
 import pytest
 from rich.console import Console
+from told_before import unread
 
 from embaudit.declared.document import Column, Page, Section, Table, Value
 from embaudit.declared.rule import Finding
+from embaudit.measures.sticky import page
 from embaudit.measures.tempscale.findings import section as temperature_section
 from embaudit.pages.audit import audit_page
 from embaudit.pages.general import gate_section, identity, stored_verdict
+from embaudit.pages.html import pieces
+from embaudit.pages.html import render as as_html
+from embaudit.pages.markdown import render as as_markdown
 from embaudit.pages.terminal import print_page, print_part, print_section, print_table
 from embaudit.words.estimate import Estimate
 
@@ -184,3 +193,143 @@ def test_a_table_of_rows_has_a_column_for_each_name() -> None:
     assert (table.title, table.brief) == ("Ways", 1)
     bare = Table.of({"gain": Column("gain", "+.2f", "")}, rows)
     assert bare.rows == [[0.1], [None]], "without bounds a figure stands alone"
+
+
+# ---- half precision ----
+
+
+def said(facts: dict[str, Any], **changes: Any) -> str:
+    rows = [{**row, **changes} for row in facts["sticky"]]
+    section = page.section({**facts, "sticky": rows})
+    assert section is not None
+    parts: Iterator[str] = (part for part in section.parts if isinstance(part, str))
+    return " ".join(parts)
+
+
+@pytest.mark.parametrize(
+    ("scan", "validation", "sentence"),
+    [
+        ("float32", "float32", ""),
+        ("bfloat16", "float32", "Candidates were searched in bfloat16 (ranks agree with float32 to 0.994); everything"),
+        ("bfloat16", None, "everything else, and all verdicts, are in float32."),
+        (
+            "float16",
+            "float16",
+            "and validated in float16, which moves their figures by at most 3% of a 95 % interval's width; u and "
+            "everything else are in float32. All in float32: --set sticky.scan_dtype=float32",
+        ),
+    ],
+)
+def test_one_line_says_what_was_in_half_precision(
+    full_facts: dict[str, Any], scan: str, validation: str | None, sentence: str
+) -> None:
+    text = said(
+        full_facts,
+        **{"scan_dtype": scan, "validation_dtype": validation, "rank_correlation": 0.994, "dtype": "float32"},
+        validation_difference=0.032 if validation == "float16" else None,
+    )
+    assert sentence in text
+    assert ("searched in" in text) is (scan != "float32")
+
+
+def test_a_whole_audit_in_half_precision_says_so_once(full_facts: dict[str, Any]) -> None:
+    half = {"scan_dtype": "bfloat16", "validation_dtype": "bfloat16", "dtype": "bfloat16"}
+    assert "searched in" not in said(full_facts, **half)
+
+
+def test_the_head_of_the_page_counts_figures_in_another_precision(full_facts: dict[str, Any]) -> None:
+    """The plausible audit was searched in bfloat16 and is in float32."""
+    assert {row["scan_dtype"] for row in full_facts["sticky"]} == {"bfloat16"}
+    ran = dict(identity(full_facts))["ran on"]
+    (row,) = full_facts["precisions"]
+    assert f", float32 ({row['figures']} of {row['of_all']:,} figures in bfloat16), seed" in ran
+    assert dict(identity({**full_facts, "precisions": []}))["ran on"].count("figures") == 0
+
+
+# ---- what holds nothing ----
+
+
+COLUMNS = (Column("first"), Column("hollow", ".2f"), Column("dashed"), Column("last", ","))
+ROWS = [("a", None, "–", 1), ("b", Estimate(None), "", None)]
+PAGE = Page(
+    "title",
+    [("known", "yes"), ("unknown", "")],
+    [],
+    [
+        Section("Filled", [Table(COLUMNS, ROWS)]),
+        Section("Barren", [Table(COLUMNS, []), ""]),
+        Section("Filled", ["A paragraph."]),
+        Section("?!", ["One of signs."]),
+        Section("…", ["Another of signs."]),
+    ],
+)
+
+
+def in_terminal(page: Page) -> str:
+    with redirect_stdout(io.StringIO()) as out:
+        print_page(page)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("medium", [as_html, as_markdown, in_terminal], ids=["html", "markdown", "terminal"])
+def test_what_holds_nothing_is_left_out(medium) -> None:  # type: ignore[no-untyped-def]
+    shown = medium(PAGE)
+    assert all(word in shown for word in ("first", "last", "known", "Filled", "A paragraph"))
+    assert not any(word in shown for word in ("hollow", "dashed", "unknown", "Barren"))
+
+
+def test_every_link_leads_to_a_section_of_its_own() -> None:
+    html = as_html(PAGE)
+    places = re.findall(r'<section id="([^"]*)"', html)
+    assert places == re.findall(r'<a href="#([^"]*)"', html)
+    assert len(set(places)) == 4
+    assert all(places)
+
+
+def test_programs_get_every_column() -> None:
+    table = Table(COLUMNS, ROWS)
+    assert list(table.records()[0]) == ["first", "hollow", "dashed", "last"]
+    assert [column.title for column in table.filled.columns] == ["first", "last"]
+
+
+def test_a_table_in_which_nothing_is_known_keeps_its_columns() -> None:
+    table = Table(COLUMNS[:2], [("", None)])
+    assert table.filled is table
+
+
+# ---- what is typed ----
+
+
+@pytest.mark.parametrize(
+    ("advice", "typed"),
+    [
+        ("embaudit screen FILE", ["embaudit screen FILE"]),
+        ("For the reason: embaudit parity /a/b --with 'my model'", ["embaudit parity /a/b --with 'my model'"]),
+        ("embaudit why says of each where it is lost.", ["embaudit why"]),
+        ("Compare the two: embaudit compare.", ["embaudit compare"]),
+        ("Give queries: --queries FILE, and the function.", ["--queries FILE"]),
+        ("embaudit audit CHECKPOINT --corpus sts=FILE", ["embaudit audit CHECKPOINT --corpus sts=FILE"]),
+        ("Read embaudit/x.py, and `pip install torch`.", ["pip install torch"]),
+        ("Say so next time: --text '{title} {text}'", ["--text '{title} {text}'"]),
+        ("embaudit query length-pairs", ["embaudit query length-pairs"]),
+        ("Serve it in float32.", []),
+        ("embaudit check packaged:all-MiniLM-L6-v2 again.", ["embaudit check packaged:all-MiniLM-L6-v2"]),
+        ("embaudit audit X --set sticky.exhaustive=true (slow)", ["embaudit audit X --set sticky.exhaustive=true"]),
+        ("(--pairs) or judged queries (--data).", ["--pairs", "--data"]),
+        ("", []),
+    ],
+)
+def test_what_is_typed_is_told_apart(advice: str, typed: list[str]) -> None:
+    found = pieces(advice)
+    assert [text for text, is_typed in found if is_typed] == typed
+    assert "".join(text for text, _ in found) == advice.replace("`", "")
+
+
+# ---- the page of an audit with every measure says what somebody read ----
+
+
+@pytest.mark.parametrize(
+    "changed", [{}, {"status": "failed", "reason": "a check failed."}], ids=["published", "failed"]
+)
+def test_the_page_of_an_audit_is_told(full_facts: dict[str, Any], changed: dict[str, str]) -> None:
+    assert not unread("Audit", audit_page({**full_facts, **changed}))

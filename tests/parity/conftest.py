@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from tiny import ENGLISH, tiny_bert, wordpiece_vocabulary
+from tiny_models import change_json
 from tokenizers import Tokenizer, models, pre_tokenizers, processors, trainers
 from transformers import PreTrainedTokenizerFast
 
@@ -22,9 +22,7 @@ if TYPE_CHECKING:
 def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Random weights, mean pooling and Normalize, and a prompt for queries that is no default."""
     folder = tiny_bert(tmp_path_factory.mktemp("parity") / "tiny")
-    settings = folder / "config_sentence_transformers.json"
-    known = json.loads(settings.read_text()) if settings.is_file() else {}
-    settings.write_text(json.dumps(known | {"prompts": {"query": "find: ", "document": ""}}))
+    change_json(folder / "config_sentence_transformers.json", prompts={"query": "find: ", "document": ""})
     return folder
 
 

@@ -8,17 +8,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from compared_functions import compared, endpoint_of
 from some_rows import mostly_slow
 from tiny import tiny_bert
 
 from benchmarks.serving.faults import faithful, padded
-from benchmarks.serving.server import Served, serving
+from benchmarks.serving.server import Served
 from embaudit.checkpoint import Checkpoint, LoadOptions, load_checkpoint
 from embaudit.embedders.checkpoint import CheckpointFunction
-from embaudit.embedders.endpoint.recognise import open_endpoint
-from embaudit.measures.quality.material import Material, sample_material
+from embaudit.measures.quality.material import sample_material
 from embaudit.questions.check.served import check_served
-from embaudit.questions.parity.parity import ParityReport, compare_with
 from embaudit.questions.passport.make import make_passport
 from embaudit.questions.passport.verify import verify_with
 
@@ -45,12 +44,6 @@ def gateway(first: Checkpoint, second: Checkpoint, falls_back: Fallback) -> Serv
     return served
 
 
-def compared(served: Served, checkpoint: Checkpoint | None, material: Material | None = None) -> ParityReport:
-    with serving(served) as address, open_endpoint(address) as endpoint:
-        known = CheckpointFunction(checkpoint) if checkpoint is not None else endpoint
-        return compare_with(known, endpoint, material or Material())
-
-
 DRIFTS: dict[str, tuple[Fallback, str]] = {
     "from request 81 on": (lambda number: number > 80, "from request 81 on"),
     "from request 20 on": (lambda number: number >= 20, "from request 20 on"),
@@ -66,7 +59,7 @@ DRIFTS: dict[str, tuple[Fallback, str]] = {
 def test_a_change_is_one_finding_that_says_when(served_checkpoint: Checkpoint, another: Checkpoint, name: str) -> None:
     falls_back, said = DRIFTS[name]
     served = gateway(served_checkpoint, another, falls_back)
-    report = compared(served, served_checkpoint, sample_material().part(0.1))
+    report = compared(served_checkpoint, served, sample_material().part(0.1))
     problems = [finding for finding in report.findings if finding.level == "problem"]
     assert [said in one.sentence for one in problems] == [True], report.line
     assert report.line.startswith("Another function: the same texts get other vectors ")
@@ -78,19 +71,19 @@ def test_a_change_is_one_finding_that_says_when(served_checkpoint: Checkpoint, a
 
 
 def test_a_steady_one_is_asked_again_and_nothing_is_found(served_checkpoint: Checkpoint) -> None:
-    report = compared(Served(faithful(served_checkpoint)), served_checkpoint, sample_material().part(0.05))
+    report = compared(served_checkpoint, Served(faithful(served_checkpoint)), sample_material().part(0.05))
     assert report.line == "The same function."
     assert {finding.level for finding in report.findings if finding.name != "roles"} == {"ok"}
 
 
 def test_another_model_all_the_time_is_no_drift(served_checkpoint: Checkpoint, another: Checkpoint) -> None:
-    report = compared(Served(faithful(another)), served_checkpoint)
+    report = compared(served_checkpoint, Served(faithful(another)))
     assert "other vectors for texts of every kind" in report.line
 
 
 def test_what_is_wrong_in_batches_alone_is_blamed_on_batches(served_checkpoint: Checkpoint) -> None:
     longer = replace(served_checkpoint, limits=dict.fromkeys(served_checkpoint.limits, 128))
-    report = compared(Served(padded(False)(longer)), longer)
+    report = compared(longer, Served(padded(False)(longer)))
     problems = [finding for finding in report.findings if finding.level == "problem"]
     assert any("in a batch of mixed length" in one.sentence for one in problems)
     assert "asked_texts" not in [finding.name for finding in problems]
@@ -104,7 +97,7 @@ def test_a_check_and_a_passport_say_the_same(served_checkpoint: Checkpoint, anot
         lambda endpoint: verify_with(passport, endpoint),
     ):
         falls_back, _ = DRIFTS[name]
-        with serving(gateway(served_checkpoint, another, falls_back)) as address, open_endpoint(address) as endpoint:
+        with endpoint_of(gateway(served_checkpoint, another, falls_back)) as endpoint:
             report = run(endpoint)
         problems = [finding for finding in report.findings if finding.level == "problem"]
         if not problems:
@@ -118,6 +111,6 @@ def test_a_check_and_a_passport_say_the_same(served_checkpoint: Checkpoint, anot
 
 def test_a_check_and_a_passport_of_a_steady_one_say_nothing(served_checkpoint: Checkpoint) -> None:
     passport = make_passport(CheckpointFunction(served_checkpoint))
-    with serving(Served(faithful(served_checkpoint))) as address, open_endpoint(address) as endpoint:
+    with endpoint_of(Served(faithful(served_checkpoint))) as endpoint:
         assert verify_with(passport, endpoint).line == "The same function."
         assert "unsteady" not in [one.name for one in check_served(endpoint, sample_material().part(0.1)).findings]

@@ -8,20 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from compared_functions import compared
 from some_rows import mostly_slow
 
 from benchmarks.serving.faults import faithful
-from benchmarks.serving.server import Encode, Served, serving
+from benchmarks.serving.server import Encode, Served
 from embaudit.checkpoint import Checkpoint, LoadOptions, load_checkpoint
-from embaudit.embedders.checkpoint import CheckpointFunction
-from embaudit.embedders.endpoint.recognise import open_endpoint
-from embaudit.measures.quality.material import Material
-from embaudit.questions.parity.parity import ParityReport, compare_with
-
-
-def compared(encode: Encode, checkpoint: Checkpoint) -> ParityReport:
-    with serving(Served(encode)) as address, open_endpoint(address) as endpoint:
-        return compare_with(CheckpointFunction(checkpoint), endpoint, Material())
 
 
 def normalised_in_bfloat16(checkpoint: Checkpoint) -> Encode:
@@ -87,6 +79,6 @@ def test_half_precision_is_no_fault_and_hides_none(
 ) -> None:
     make, verdict, said = SERVERS[name]
     half = load_checkpoint(str(tiny_folder), LoadOptions(device="cpu", dtype=dtype))
-    report = compared(make(half), served_checkpoint)
+    report = compared(served_checkpoint, Served(make(half)))
     assert report.verdict == verdict, report.line
     assert said.lower() in report.line.lower()

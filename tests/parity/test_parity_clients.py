@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from compared_functions import compared
 from faulty_clients import (
     CLIENTS,
     PAIRS,
     TAKES,
     Client,
-    Encode,
     bare,
     characters,
     decoding,
@@ -26,22 +26,13 @@ from faulty_clients import (
 from real_tokenizers import packaged_checkpoint
 from some_rows import mostly_slow
 
-from benchmarks.serving.server import Served, serving
+from benchmarks.serving.server import Served
 from embaudit.checkpoint import Checkpoint, LoadOptions, load_checkpoint
-from embaudit.embedders.checkpoint import CheckpointFunction
-from embaudit.embedders.endpoint.recognise import open_endpoint
-from embaudit.embedders.object.carrier import ObjectFunction
-from embaudit.measures.quality.material import Material
 from embaudit.questions.parity.foreign import untried, usable
-from embaudit.questions.parity.parity import ParityReport, compare_with
+from embaudit.questions.parity.parity import ParityReport
 
 if TYPE_CHECKING:
     from tiktoken import Encoding
-
-
-def compared(checkpoint: Checkpoint, client: Encode) -> ParityReport:
-    """What is said of a client that is an object of the user's program."""
-    return compare_with(CheckpointFunction(checkpoint), ObjectFunction(client, "a client"), Material())
 
 
 def test_a_faithful_client_is_the_same_function(spaced_checkpoint: Checkpoint, foreign_tokens: Encoding) -> None:
@@ -77,9 +68,7 @@ BATCHES = {
 @pytest.mark.parametrize("said", mostly_slow(BATCHES, [*BATCHES][:1]))
 def test_what_is_done_to_a_batch_is_named(served_checkpoint: Checkpoint, said: str) -> None:
     encode, batch = faithful(served_checkpoint), BATCHES[said]
-    with serving(Served(lambda texts: encode(batch(texts)))) as address, open_endpoint(address) as endpoint:
-        endpoint.wait_at_most = 0
-        report = compare_with(CheckpointFunction(served_checkpoint), endpoint, Material())
+    report = compared(served_checkpoint, Served(lambda texts: encode(batch(texts))))
     assert report.verdict == "another function"
     assert any(re.search(f"It .*{said}", finding.sentence) for finding in report.findings), report.findings
 

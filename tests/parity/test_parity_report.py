@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from commands import run_here
+from compared_functions import compared
 from some_rows import mostly_slow
 
 import embaudit
@@ -21,21 +22,12 @@ from benchmarks.serving.command import outcome_of
 from benchmarks.serving.faults import FAULTS, HARMLESS, Serving, each, faithful, padded, states_of, unit
 from benchmarks.serving.server import Refusal, Served, serving
 from embaudit.checkpoint import Checkpoint, LoadOptions, load_checkpoint
-from embaudit.embedders.checkpoint import CheckpointFunction
-from embaudit.embedders.endpoint.recognise import open_endpoint
 from embaudit.measures.quality.material import Material, sample_material
 from embaudit.pages.terminal import print_page
 from embaudit.questions.parity.compare import KindDifference
 from embaudit.questions.parity.findings import findings_of
 from embaudit.questions.parity.page import parity_page
-from embaudit.questions.parity.parity import ParityReport, compare_with
 from embaudit.words.errors import UsageError
-
-
-def compared(served: Served, checkpoint: Checkpoint, material: Material | None = None) -> ParityReport:
-    with serving(served) as address, open_endpoint(address) as endpoint:
-        endpoint.wait_at_most = 0
-        return compare_with(CheckpointFunction(checkpoint), endpoint, material or Material())
 
 
 def pooled_as(checkpoint: Checkpoint, mode: str) -> Checkpoint:
@@ -45,7 +37,7 @@ def pooled_as(checkpoint: Checkpoint, mode: str) -> Checkpoint:
 def test_a_faithful_server_is_the_same_function(served_checkpoint: Checkpoint) -> None:
     material = sample_material()
     few = Material(tuple(some.first(40) for some in material.pairs), material.collections)
-    report = compared(Served(faithful(served_checkpoint)), served_checkpoint, few)
+    report = compared(served_checkpoint, Served(faithful(served_checkpoint)), few)
     assert (report.verdict, report.line) == ("the same function", "The same function.")
     assert max(kind.worst for kind in report.kinds) <= 1e-5
     assert {one.how.split(",")[0] for one in report.asked} == {
@@ -122,7 +114,7 @@ def test_what_a_server_does_otherwise_is_found_and_named(served_checkpoint: Chec
     make, said = WRONG[name]
     if name == "padding":
         served_checkpoint = replace(served_checkpoint, limits=dict.fromkeys(served_checkpoint.limits, 128))
-    report = compared(Served(make(served_checkpoint)), served_checkpoint)  # type: ignore[operator]
+    report = compared(served_checkpoint, Served(make(served_checkpoint)))  # type: ignore[operator]
     assert report.verdict == "another function"
     assert re.search(said, " ".join(finding.sentence for finding in report.findings)), report.line
     print_page(parity_page(report))
@@ -159,7 +151,7 @@ def test_texts_without_a_vector(served_checkpoint: Checkpoint, encode: str, verd
                 found[place] = np.nan
         return found
 
-    report = compared(Served(answer), served_checkpoint)
+    report = compared(served_checkpoint, Served(answer))
     assert report.verdict == verdict
     assert said in report.line + " ".join(finding.sentence for finding in report.findings)
 
@@ -168,7 +160,7 @@ def test_texts_without_a_vector(served_checkpoint: Checkpoint, encode: str, verd
 def test_other_numbers_in_base64_are_named(served_checkpoint: Checkpoint, numbers: str, said: str) -> None:
     """Read as float32, they are other numbers, of another count."""
     served = Served(faithful(served_checkpoint), as_bytes=lambda row: row.astype(numbers).tobytes())
-    report = compared(served, served_checkpoint)
+    report = compared(served_checkpoint, served)
     assert report.verdict == "another function"
     assert said in report.line
 
@@ -183,7 +175,7 @@ def test_nan_in_a_batch_alone_never_passes(served_checkpoint: Checkpoint) -> Non
             found[0], found[1] = np.nan, found[1][::-1]
         return found
 
-    report = compared(Served(answer), served_checkpoint)
+    report = compared(served_checkpoint, Served(answer))
     assert report.verdict == "another function"
     said = [finding.sentence for finding in report.findings if "in a batch" in finding.sentence]
     assert len(said) == 2

@@ -9,17 +9,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from compared_functions import compared, endpoint_of
 from some_rows import mostly_slow
 from tiny import tiny_bert
 
 from benchmarks.serving.faults import faithful
-from benchmarks.serving.server import Encode, Refusal, Served, serving
+from benchmarks.serving.server import Encode, Refusal, Served
 from embaudit.checkpoint import Checkpoint, LoadOptions, load_checkpoint
 from embaudit.embedders.checkpoint import CheckpointFunction
-from embaudit.embedders.endpoint.recognise import open_endpoint
-from embaudit.measures.quality.material import Material, sample_material
+from embaudit.measures.quality.material import sample_material
 from embaudit.questions.check.served import check_served
-from embaudit.questions.parity.parity import ParityReport, compare_with
 from embaudit.questions.passport import make
 from embaudit.questions.passport.make import make_passport
 from embaudit.questions.passport.verify import verify_with
@@ -37,12 +36,6 @@ def long_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
     BertModel(config, add_pooling_layer=False).save_pretrained(folder)
     (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": LIMIT, "do_lower_case": False}))
     return load_checkpoint(str(folder), LoadOptions(device="cpu"))
-
-
-def compared(served: Served, checkpoint: Checkpoint) -> ParityReport:
-    with serving(served) as address, open_endpoint(address) as endpoint:
-        endpoint.wait_at_most = 0
-        return compare_with(CheckpointFunction(checkpoint), endpoint, Material())
 
 
 def cut(checkpoint: Checkpoint, limit: int) -> Encode:
@@ -73,7 +66,7 @@ LONG: dict[str, tuple[Callable[[Checkpoint], Encode], str, str]] = {
 @pytest.mark.parametrize("name", mostly_slow(LONG, ("as declared", "cut at 2,048")))
 def test_texts_up_to_the_declared_limit(long_checkpoint: Checkpoint, name: str) -> None:
     make, level, said = LONG[name]
-    report = compared(Served(make(long_checkpoint)), long_checkpoint)
+    report = compared(long_checkpoint, Served(make(long_checkpoint)))
     assert said in report.line + " ".join(one.sentence for one in report.findings)
     assert (level == "problem") == (report.verdict == "another function")
     assert "for texts of up to 1,024 tokens" in report.line or level == "problem"
@@ -111,7 +104,7 @@ class TestHowFarAPassportReaches:
 
     def test_what_is_refused_was_not_tried(self, long_checkpoint: Checkpoint) -> None:
         passport = make_passport(CheckpointFunction(long_checkpoint))
-        with serving(Served(refusing(long_checkpoint, 600))) as address, open_endpoint(address) as endpoint:
+        with endpoint_of(Served(refusing(long_checkpoint, 600))) as endpoint:
             report = verify_with(passport, endpoint)
         assert report.line.startswith("The same function for texts of up to 513 tokens, the longest that were tried; ")
 
@@ -140,13 +133,13 @@ WRONG_ROWS: dict[str, tuple[int, Callable[[np.ndarray, int], np.ndarray]]] = {
 @pytest.mark.parametrize("name", mostly_slow(WRONG_ROWS, 2))
 def test_rows_that_are_wrong_in_large_requests(served_checkpoint: Checkpoint, name: str) -> None:
     most, wrong = WRONG_ROWS[name]
-    report = compared(after(served_checkpoint, most, wrong), served_checkpoint)
+    report = compared(served_checkpoint, after(served_checkpoint, most, wrong))
     problems = [one for one in report.findings if one.level == "problem"]
     assert [one.name for one in problems] == ["asked_request"]
     assert (
         f"gives the first {most} texts of a request their vectors, and those after them others" in problems[0].sentence
     )
-    with serving(after(served_checkpoint, most, wrong)) as address, open_endpoint(address) as endpoint:
+    with endpoint_of(after(served_checkpoint, most, wrong)) as endpoint:
         found = check_served(endpoint, sample_material().part(0.05))
     assert "others in a request" in found.line
 
@@ -154,7 +147,7 @@ def test_rows_that_are_wrong_in_large_requests(served_checkpoint: Checkpoint, na
 @pytest.mark.parametrize("most", [256, 100, 40, 24])
 def test_what_takes_no_more_is_tried_as_far_as_it_goes(served_checkpoint: Checkpoint, most: int) -> None:
     served = Served(faithful(served_checkpoint), most=most)
-    report = compared(served, served_checkpoint)
+    report = compared(served_checkpoint, served)
     assert report.line == "The same function."
     tried = [one.how for one in report.asked if one.how.endswith("in a request")]
     assert tried == [f"with {size - 1} others in a request" for size in (256, 128, 64, 33) if size <= most][:1]

@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from compared_functions import compared, endpoint_of
 from role_clients import Client, opened
 
 from benchmarks.serving.faults import as_lists, faithful
-from benchmarks.serving.server import Refusal, Served, serving
-from embaudit.checkpoint import Checkpoint, LoadOptions
+from benchmarks.serving.server import Refusal, Served
+from embaudit.checkpoint import Checkpoint
 from embaudit.embedders.checkpoint import CheckpointFunction
 from embaudit.embedders.function import EmbeddingFunction
-from embaudit.embedders.opened import CallOptions, open_function
 from embaudit.measures.quality.material import Material, sample_material
 from embaudit.questions.check.served import check_served
 from embaudit.questions.parity.parity import compare_with
@@ -27,7 +27,7 @@ def unit(rows: np.ndarray) -> np.ndarray:
 
 def test_lists_in_place_of_base64_are_said(served_checkpoint: Checkpoint) -> None:
     served = Served(faithful(served_checkpoint), after=as_lists)
-    with serving(served) as address, open_function(address, LoadOptions(device="cpu")) as endpoint:
+    with endpoint_of(served) as endpoint:
         report = compare_with(CheckpointFunction(served_checkpoint), endpoint, Material())
         passed = verify_with(make_passport(CheckpointFunction(served_checkpoint)), endpoint)
     for one in (report, passed):
@@ -38,11 +38,7 @@ def test_lists_in_place_of_base64_are_said(served_checkpoint: Checkpoint) -> Non
 
 
 def test_base64_itself_is_compared(served_checkpoint: Checkpoint) -> None:
-    with (
-        serving(Served(faithful(served_checkpoint))) as address,
-        open_function(address, LoadOptions(device="cpu")) as endpoint,
-    ):
-        report = compare_with(CheckpointFunction(served_checkpoint), endpoint, Material())
+    report = compared(served_checkpoint, Served(faithful(served_checkpoint)))
     assert next(finding.level for finding in report.findings if finding.name == "asked_base64") == "ok"
 
 
@@ -59,19 +55,12 @@ CUT: dict[str, tuple[Callable[[np.ndarray], np.ndarray], str, str]] = {
 }
 
 
-def with_dimensions(served_checkpoint: Checkpoint, cut: Callable[[np.ndarray], np.ndarray]) -> Served:
-    encode = faithful(served_checkpoint)
-    return Served(lambda texts: cut(encode(texts)))
-
-
 @pytest.mark.parametrize("name", CUT)
 def test_fewer_dimensions_are_asked_of_both(served_checkpoint: Checkpoint, name: str) -> None:
     cut, verdict, said = CUT[name]
     known = CheckpointFunction(served_checkpoint)
-    with (
-        serving(with_dimensions(served_checkpoint, cut)) as address,
-        open_function(address, LoadOptions(device="cpu"), CallOptions(dimensions=16)) as endpoint,
-    ):
+    encode = faithful(served_checkpoint)
+    with endpoint_of(Served(lambda texts: cut(encode(texts))), dimensions=16) as endpoint:
         report = compare_with(known, endpoint, sample_material().part(0.02))
         passed = verify_with(make_passport(known), endpoint)
     assert (report.verdict, passed.verdict) == (verdict, verdict)
@@ -81,10 +70,7 @@ def test_fewer_dimensions_are_asked_of_both(served_checkpoint: Checkpoint, name:
 
 
 def test_a_check_says_that_dimensions_are_ignored(served_checkpoint: Checkpoint) -> None:
-    with (
-        serving(Served(faithful(served_checkpoint))) as address,
-        open_function(address, LoadOptions(device="cpu"), CallOptions(dimensions=16)) as endpoint,
-    ):
+    with endpoint_of(Served(faithful(served_checkpoint)), dimensions=16) as endpoint:
         assert "Asked for 16 dimensions, " in check_served(endpoint, sample_material().part(0.02)).line
 
 
@@ -102,8 +88,7 @@ class TestZeros:
     @pytest.mark.parametrize("name", ROWS)
     def test_in_a_comparison(self, served_checkpoint: Checkpoint, name: str) -> None:
         rows, said, is_overflow = ROWS[name]
-        client = Client(served_checkpoint, texts=lambda text: f"find: {text}", rows=rows)
-        report = compare_with(CheckpointFunction(served_checkpoint), opened(client), Material())
+        report = compared(served_checkpoint, Client(served_checkpoint, lambda text: f"find: {text}", rows))
         found = next(finding for finding in report.findings if finding.name == "not_finite")
         assert said in found.sentence
         assert ("half precision" in found.advice) == is_overflow
@@ -130,7 +115,7 @@ class Empty(Client):
 def test_what_is_given_for_nothing_is_to_be_looked_at(served_checkpoint: Checkpoint, instead: object) -> None:
     client = Empty(served_checkpoint, texts=lambda text: f"find: {text}")
     client.instead = instead
-    report = compare_with(CheckpointFunction(served_checkpoint), opened(client), Material())
+    report = compared(served_checkpoint, client)
     assert report.verdict == "the same function", report.line
     assert {finding.name for finding in report.findings if finding.level == "look"} == {"no_vector"}
 
@@ -155,11 +140,7 @@ def leaving_out(checkpoint: Checkpoint, *, moves_up: bool) -> Served:
 
 @pytest.mark.parametrize("moves_up", [True, False])
 def test_an_empty_text_that_shifts_the_others(served_checkpoint: Checkpoint, moves_up: bool) -> None:
-    with (
-        serving(leaving_out(served_checkpoint, moves_up=moves_up)) as address,
-        open_function(address, LoadOptions(device="cpu")) as endpoint,
-    ):
-        report = compare_with(CheckpointFunction(served_checkpoint), endpoint, Material())
+    report = compared(served_checkpoint, leaving_out(served_checkpoint, moves_up=moves_up))
     problems = [finding.sentence for finding in report.findings if finding.level == "problem"]
     assert bool(problems) == moves_up
     if moves_up:

@@ -8,23 +8,18 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from compared_functions import compared
 from role_clients import Client, opened
 from some_rows import mostly_slow
 
 from embaudit.checkpoint import Checkpoint
 from embaudit.embedders.checkpoint import CheckpointFunction
-from embaudit.measures.quality.material import Material
 from embaudit.pages.html import render
 from embaudit.questions.parity.page import parity_page
-from embaudit.questions.parity.parity import ParityReport, compare_with
 from embaudit.questions.passport.make import make_passport
 from embaudit.questions.passport.verify import verify_with
 
 Change = Callable[[str], str]
-
-
-def compared(checkpoint: Checkpoint, client: object) -> ParityReport:
-    return compare_with(CheckpointFunction(checkpoint), opened(client), Material())
 
 
 def without_accents(text: str) -> str:

@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from compared_functions import endpoint_of
 from role_clients import Client, fail, opened
 from some_rows import mostly_slow
 
 from benchmarks.serving.faults import faithful
-from benchmarks.serving.server import Served, serving
-from embaudit.checkpoint import Checkpoint, LoadOptions
+from benchmarks.serving.server import Served
+from embaudit.checkpoint import Checkpoint
 from embaudit.embedders.checkpoint import CheckpointFunction
 from embaudit.embedders.function import EmbeddingFunction, roles_to_compare
-from embaudit.embedders.opened import CallOptions, open_function
 from embaudit.measures.quality.material import Material, sample_material
 from embaudit.pages.html import render
 from embaudit.questions.parity.parity import ParityReport, compare_with
@@ -193,10 +193,7 @@ class TestWhatIsAsked:
     def test_a_field_of_every_request_is_no_role(self, served_checkpoint: Checkpoint) -> None:
         """The checkpoint's prompt is its callers', as without the field."""
         fields: dict[Any, dict[str, Any]] = {role: {"truncate": "END"} for role in ("text", "query", "document")}
-        with (
-            serving(Served(faithful(served_checkpoint))) as address,
-            open_function(address, LoadOptions(device="cpu"), CallOptions(fields=fields)) as endpoint,
-        ):
+        with endpoint_of(Served(faithful(served_checkpoint)), fields=fields) as endpoint:
             assert not endpoint.takes_roles
             report = compare_with(CheckpointFunction(served_checkpoint), endpoint, Material())
         assert report.verdict == "the same function"
@@ -205,8 +202,7 @@ class TestWhatIsAsked:
     def test_roles_do_not_double_the_requests(self, served_checkpoint: Checkpoint) -> None:
         counts = []
         known = CheckpointFunction(served_checkpoint)
-        with serving(Served(faithful(served_checkpoint))) as address:
-            for fields in ({}, {"query": {"input_type": "query"}, "document": {"input_type": "passage"}}):
-                with open_function(address, LoadOptions(device="cpu"), CallOptions(fields=fields)) as endpoint:  # type: ignore[arg-type]
-                    counts.append(compare_with(known, endpoint, Material(), with_explanation=False).requests)
+        for fields in ({}, {"query": {"input_type": "query"}, "document": {"input_type": "passage"}}):
+            with endpoint_of(Served(faithful(served_checkpoint)), fields=fields) as endpoint:
+                counts.append(compare_with(known, endpoint, Material(), with_explanation=False).requests)
         assert counts[0] < counts[1] < 2 * counts[0]

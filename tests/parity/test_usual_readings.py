@@ -4,33 +4,25 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from role_clients import opened
+from compared_functions import compared
 from some_rows import mostly_slow
 from tiny import tiny_bert
-
-sys.path.append(str(Path(__file__).resolve().parent.parent / "checkpoint"))
 from tiny_models import build, declare, load, pooling
 
 from benchmarks.serving.faults import faithful
-from benchmarks.serving.server import Served, serving
+from benchmarks.serving.server import Served
 from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.embedders.checkpoint import CheckpointFunction
-from embaudit.embedders.endpoint.recognise import open_endpoint
 from embaudit.measures.quality.material import Material
-from embaudit.questions.parity.parity import ParityReport, compare_with
+from embaudit.questions.parity.parity import compare_with
 
 Vectors = Callable[[list[str]], np.ndarray]
-
-
-def compared(checkpoint: Checkpoint, vectors: Vectors) -> ParityReport:
-    return compare_with(CheckpointFunction(checkpoint), opened(vectors), Material())
 
 
 def unit(rows: np.ndarray) -> np.ndarray:
@@ -131,8 +123,7 @@ class TestWhatIsCloseToNothing:
 
     def test_a_plain_server_sends_no_titles(self, served_checkpoint: Checkpoint) -> None:
         vectors = self.scrambled(served_checkpoint)
-        with serving(Served(vectors)) as address, open_endpoint(address) as endpoint:
-            report = compare_with(CheckpointFunction(served_checkpoint), endpoint, Material())
+        report = compared(served_checkpoint, Served(vectors))
         advice = next(finding.advice for finding in report.findings if finding.level == "problem")
         assert "title" not in advice
         assert "token ids" not in advice.lower()

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from compared_functions import endpoint_of
 from hypothesis import given
 from hypothesis import strategies as st
 from some_rows import mostly_slow
@@ -24,12 +25,11 @@ from benchmarks.serving.faults import (
     mixed_up_in_parallel,
     states_of,
 )
-from benchmarks.serving.server import Encode, Refusal, Served, serving
+from benchmarks.serving.server import Encode, Refusal, Served
 from benchmarks.serving.verifying import verified_as
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
 from embaudit.embedders.checkpoint import CheckpointFunction
 from embaudit.embedders.endpoint.client import EndpointError
-from embaudit.embedders.endpoint.recognise import open_endpoint
 from embaudit.pages.markdown import render
 from embaudit.questions.parity.compare import ROLES
 from embaudit.questions.passport.make import make_passport
@@ -41,8 +41,7 @@ from embaudit.questions.passport.verify import PassportReport, verify_with
 
 def verified(served: Served | Encode, passport: Passport) -> PassportReport:
     made = served if isinstance(served, Served) else Served(served)
-    with serving(made) as address, open_endpoint(address) as endpoint:
-        endpoint.wait_at_most = 0
+    with endpoint_of(made) as endpoint:
         return verify_with(passport, endpoint)
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import torch
 from real_tokenizers import packaged_checkpoint
-from safetensors.torch import load_file, save_file
+from tiny_models import change_tensors, json_file
 
 Tensors = dict[str, torch.Tensor]
 Change = Callable[[Path], None]
@@ -34,24 +33,7 @@ def copy_of_packaged(folder: Path, change: Change | None = None) -> Path:
 
 
 def weights(change: Callable[[Tensors], None]) -> Change:
-    def write(folder: Path) -> None:
-        path = folder / "model.safetensors"
-        tensors = load_file(path)
-        change(tensors)
-        path.unlink()
-        save_file(tensors, path, metadata={"format": "pt"})
-
-    return write
-
-
-def json_file(name: str, **changes: Any) -> Change:
-    def write(folder: Path) -> None:
-        path = folder / name
-        content = json.loads(path.read_text()) | changes
-        path.unlink()
-        path.write_text(json.dumps(content))
-
-    return write
+    return lambda folder: change_tensors(folder / "model.safetensors", change)
 
 
 def cased(folder: Path) -> None:

@@ -29,18 +29,9 @@ from embaudit.questions.check import check as checking
 sys.path.append(str(Path(__file__).resolve().parent.parent / "anatomy"))
 from tiny_families import IDS, tiny_model
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 # Parameters that a token is multiplied with in BERT base: twelve layers of 12 · 768².
 BERT_BASE = 12 * 12 * 768**2
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _on_one_thread(one_thread: int) -> None:
-    """All tests of this file run small models."""
-
-
-@pytest.fixture(scope="module")
-def tiny_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
-    return load_checkpoint(str(tiny_bert(tmp_path_factory.mktemp("fewer") / "model")), LoadOptions(device="cpu"))
 
 
 def sizes(material: Material) -> tuple[int, int, int]:
@@ -60,7 +51,7 @@ def test_a_token_is_multiplied_with_as_many_parameters_as_torch_counts(name: str
     assert counts == 2 * (IDS.numel() * (multiplied(model) - pooler) + len(IDS) * pooler)
 
 
-def test_a_wide_network_gets_fewer_tokens_a_batch_and_gives_the_same_vectors(tiny_checkpoint: Checkpoint) -> None:
+def test_a_wide_network_gets_fewer_tokens_a_batch_and_gives_the_same_vectors(tiny: Checkpoint) -> None:
     def network(width: int) -> torch.nn.Module:
         return torch.nn.Sequential(torch.nn.Embedding(50_000, 8), torch.nn.Linear(8, width, device="meta"))
 
@@ -68,7 +59,7 @@ def test_a_wide_network_gets_fewer_tokens_a_batch_and_gives_the_same_vectors(tin
     assert [tokens_within(network(width), 2_048) for width in (8, 3_072, 4_864, 14_336)] == [2_048, 2_048, 1_293, 438]
     assert tokens_within(torch.nn.Embedding(5, 2), 2_048) == 2_048
     ids = [[2, *range(5, 5 + length), 3] for length in (3, 1, 9, 4, 6)]
-    large, small = (Encoder(tiny_checkpoint, most).encode_ids(ids) for most in (None, 12))
+    large, small = (Encoder(tiny, most).encode_ids(ids) for most in (None, 12))
     np.testing.assert_allclose(large, small, atol=1e-6)
 
 
@@ -86,10 +77,10 @@ def packaged() -> Checkpoint:
 
 
 @pytest.mark.parametrize(("share", "read"), [(1.0, 1.0), (0.5, 0.5), (0.354, 0.36), (0.01, LEAST)])
-def test_the_part_that_is_read_takes_so_many_operations(tiny_checkpoint: Checkpoint, share: float, read: float) -> None:
+def test_the_part_that_is_read_takes_so_many_operations(tiny: Checkpoint, share: float, read: float) -> None:
     sample = sample_material()
-    whole = fewer(tiny_checkpoint, sample)
-    part = fewer(tiny_checkpoint, sample, whole.operations * share)
+    whole = fewer(tiny, sample)
+    part = fewer(tiny, sample, whole.operations * share)
     assert sizes(part.read) == tuple(int(size * read) for size in sizes(sample))
     # Of the queries that are read, all texts that answer them are.
     (judged,) = part.read.collections
@@ -103,19 +94,19 @@ def test_the_part_that_is_read_takes_so_many_operations(tiny_checkpoint: Checkpo
     assert [tuple(figures[name].values()) for name in ("read", "of")] == [sizes(part.read), sizes(sample)]
 
 
-def test_what_somebody_gave_is_read_as_it_is(tiny_checkpoint: Checkpoint) -> None:
+def test_what_somebody_gave_is_read_as_it_is(tiny: Checkpoint) -> None:
     sample = sample_material()
     (pairs,) = sample.pairs
     given = replace(sample, pairs=(replace(pairs, name="mine"),))
-    part = fewer(tiny_checkpoint, given, 1.0)
+    part = fewer(tiny, given, 1.0)
     assert part.read.pairs == given.pairs
     assert len(part.read.collections[0].queries) < len(given.collections[0].queries)
     only = replace(given, collections=())
-    assert not fewer(tiny_checkpoint, only, 1.0).is_fewer
+    assert not fewer(tiny, only, 1.0).is_fewer
 
 
-def test_the_share_that_is_named_is_missed_once_in_twenty_times(tiny_checkpoint: Checkpoint) -> None:
-    part = fewer(tiny_checkpoint, sample_material(), 1.0)
+def test_the_share_that_is_named_is_missed_once_in_twenty_times(tiny: Checkpoint) -> None:
+    part = fewer(tiny, sample_material(), 1.0)
     (finding,) = part.findings()
     assert (finding.level, finding.name) == ("ok", RULE.name)
     assert finding.value == part.unseen
@@ -141,12 +132,12 @@ def test_directions_of_fewer_texts_are_those_of_the_whole_sample(width: int) -> 
     assert of_more(0.0, 300, 1_200) == 0.0
 
 
-def test_hard_texts_are_encoded_once(tiny_checkpoint: Checkpoint) -> None:
-    encoder = Encoder(tiny_checkpoint)
+def test_hard_texts_are_encoded_once(tiny: Checkpoint) -> None:
+    encoder = Encoder(tiny)
     alone = function_findings(encoder), full_findings(encoder)
     hard = HardTexts(encoder)
     shared = function_findings(encoder, hard)
-    with counted(tiny_checkpoint.model) as batches:
+    with counted(tiny.model) as batches:
         found, exact = full_findings(encoder, hard)
     assert sum(batches) == 0
     assert [one.sentence for one in (*shared, *found)] == [one.sentence for one in (*alone[0], *alone[1][0])]

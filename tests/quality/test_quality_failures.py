@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,22 +17,11 @@ from embaudit.measures.quality.material import Material, sample_material
 from embaudit.measures.quality.passes import MultiPoolingEncoder
 from embaudit.measures.quality.quality import quality_findings
 
-
-@pytest.fixture(autouse=True, scope="module")
-def _one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def a_tiny_checkpoint(folder: Path, seed: int = 0) -> Checkpoint:
     return load_checkpoint(str(tiny_bert(folder, seed=seed)), LoadOptions(device="cpu"))
-
-
-@pytest.fixture(scope="module")
-def tiny_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
-    return a_tiny_checkpoint(tmp_path_factory.mktemp("tiny") / "model")
 
 
 @pytest.fixture(scope="module")
@@ -47,8 +35,8 @@ def by_name(findings: tuple[Finding, ...], name: str) -> list[Finding]:
     return [finding for finding in findings if finding.name == name]
 
 
-def test_random_weights_are_said_to_be_broken(tiny_checkpoint: Checkpoint) -> None:
-    report = quality_findings(Encoder(tiny_checkpoint), sample_material())
+def test_random_weights_are_said_to_be_broken(tiny: Checkpoint) -> None:
+    report = quality_findings(Encoder(tiny), sample_material())
     assert by_name(report.findings, "no_better_than_words")[0].level == "problem"
     assert json.loads(json.dumps(report.figures))["data"][0]["score"]["value"] is not None
 
@@ -62,8 +50,8 @@ def test_vectors_that_are_not_finite_are_not_measured(tmp_path: Path, small_mate
     assert "NaN" in report.findings[0].sentence
 
 
-def test_material_that_is_missing_is_named(tiny_checkpoint: Checkpoint, small_material: Material) -> None:
-    encoder = Encoder(tiny_checkpoint)
+def test_material_that_is_missing_is_named(tiny: Checkpoint, small_material: Material) -> None:
+    encoder = Encoder(tiny)
     nothing = quality_findings(encoder, Material(missing=("the pairs of mine: none has a score.",)))
     assert {finding.level for finding in nothing.findings} == {"not measured"}
     assert "mine" in nothing.findings[0].sentence
@@ -73,21 +61,21 @@ def test_material_that_is_missing_is_named(tiny_checkpoint: Checkpoint, small_ma
         assert by_name(report.findings, "no_better_than_words")
 
 
-def test_nothing_is_compared_if_the_tokenizer_is_broken(tiny_checkpoint: Checkpoint, small_material: Material) -> None:
-    report = quality_findings(Encoder(tiny_checkpoint), small_material, tokenizer_is_broken=True)
+def test_nothing_is_compared_if_the_tokenizer_is_broken(tiny: Checkpoint, small_material: Material) -> None:
+    report = quality_findings(Encoder(tiny), small_material, tokenizer_is_broken=True)
     assert by_name(report.findings, "as_declared")[0].level == "not measured"
     assert not [finding for finding in report.findings if finding.name.startswith("better_")]
     assert report.figures["alternatives"] == []
 
 
 def test_a_check_that_fails_is_not_passed(
-    tiny_checkpoint: Checkpoint, small_material: Material, monkeypatch: pytest.MonkeyPatch
+    tiny: Checkpoint, small_material: Material, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(*_: object) -> None:
         raise KeyError("hidden")
 
     monkeypatch.setattr(quality_module, "measure_layers", fails)
-    report = quality_findings(Encoder(tiny_checkpoint), small_material)
+    report = quality_findings(Encoder(tiny), small_material)
     (finding,) = by_name(report.findings, "lost_in_layer_could_not_run")
     assert finding.level == "not measured"
     assert "KeyError" in finding.sentence
@@ -97,7 +85,7 @@ def test_a_check_that_fails_is_not_passed(
 
     monkeypatch.setattr(quality_module, "measure_layers", out_of_memory)
     with pytest.raises(torch.OutOfMemoryError):
-        quality_findings(Encoder(tiny_checkpoint), small_material)
+        quality_findings(Encoder(tiny), small_material)
 
 
 # On a processor torch has no class of its own for a lack of memory.
@@ -112,9 +100,9 @@ OF_MACHINE = (
 @pytest.mark.parametrize("failure", OF_MACHINE)
 @pytest.mark.parametrize("tried", ["_other", "_stopped"])
 def test_what_fails_in_the_machine_is_not_taken_for_a_shape_that_does_not_fit(
-    tiny_checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch, tried: str, failure: Exception
+    tiny: Checkpoint, monkeypatch: pytest.MonkeyPatch, tried: str, failure: Exception
 ) -> None:
-    encoder = MultiPoolingEncoder(tiny_checkpoint)
+    encoder = MultiPoolingEncoder(tiny)
 
     def out_of_memory(*_: object) -> None:
         raise failure

@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from tiny import tiny_bert
 
-from embaudit.checkpoint import Checkpoint, LoadOptions, load_checkpoint
+from embaudit.checkpoint import Checkpoint
 from embaudit.measures.quality.passes import POOLINGS, MultiPoolingEncoder, last_and_stops
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "anatomy"))
 from tiny_families import LAYERS, ROWS, TINY, D, N, build, tiny_model
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 SIZES = {"vocab_size": ROWS, "num_hidden_layers": LAYERS, "num_attention_heads": 4}
 # What no family of embaudit's own covers.
 OTHERS: dict[str, Any] = {
@@ -31,11 +31,6 @@ OTHERS: dict[str, Any] = {
 }
 # It pads states to whole windows, and cuts what it returns.
 TAKEN_TOGETHER = {"longformer"}
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _on_one_thread(one_thread: int) -> None:
-    """All tests of this file run tiny models."""
 
 
 def batches() -> Iterator[dict[str, torch.Tensor]]:
@@ -136,20 +131,15 @@ def test_only_one_state_is_in_memory_beside_the_one_that_is_computed() -> None:
     assert states[-1]() is last
 
 
-@pytest.fixture(scope="module")
-def tiny_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
-    return load_checkpoint(str(tiny_bert(tmp_path_factory.mktemp("stops") / "model")), LoadOptions(device="cpu"))
-
-
-def test_vectors_after_each_layer_are_the_pooled_states_of_each_text_alone(tiny_checkpoint: Checkpoint) -> None:
-    encoder = MultiPoolingEncoder(tiny_checkpoint, tokens_per_batch=24)
+def test_vectors_after_each_layer_are_the_pooled_states_of_each_text_alone(tiny: Checkpoint) -> None:
+    encoder = MultiPoolingEncoder(tiny, tokens_per_batch=24)
     ids = [[2, *range(5, 5 + length), 3] for length in (3, 1, 9, 4, 6)]
     found = encoder.passes(ids, POOLINGS, with_layers=True)
     for row, sequence in enumerate(ids):
         batch = torch.tensor([sequence])
         with torch.inference_mode():
-            _, states = asked_together(tiny_checkpoint.model, tiny_checkpoint.inputs(batch, torch.ones_like(batch)))
+            _, states = asked_together(tiny.model, tiny.inputs(batch, torch.ones_like(batch)))
             for layer, state in enumerate(states):
-                alone = tiny_checkpoint.after_pooling(state.mean(dim=1))[0]
+                alone = tiny.after_pooling(state.mean(dim=1))[0]
                 np.testing.assert_allclose(found.layers[layer][row], alone.numpy(), atol=2e-6)
     np.testing.assert_array_equal(found.layers[-1], found.served)

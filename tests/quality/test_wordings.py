@@ -15,7 +15,7 @@ from measure_alone import run_of, tables_of
 from test_quality_rules import an_independent_score
 from tiny import tiny_bert
 
-from embaudit.checkpoint import Checkpoint, Encoder, load_checkpoint
+from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.checkpoint.prompts import prompt_tokens
 from embaudit.measures.measure import Readable
 from embaudit.measures.quality import QualitySettings
@@ -33,14 +33,9 @@ from embaudit.measures.quality.wordings import (
 
 
 @pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
-    return load_checkpoint(str(tiny_bert(tmp_path_factory.mktemp("wordings") / "tiny")))
-
-
-@pytest.fixture(scope="module")
-def measured(checkpoint: Checkpoint) -> MeasuredCollection:
+def measured(tiny: Checkpoint) -> MeasuredCollection:
     (whole,) = sample_material().collections
-    return measure_collection(checkpoint, whole.first(20, 60)[0])
+    return measure_collection(tiny, whole.first(20, 60)[0])
 
 
 def all_cosines(queries: np.ndarray, documents: np.ndarray) -> list[list[float]]:
@@ -60,32 +55,32 @@ def slow_ndcg(similarities: Sequence[Sequence[float]], collection: Collection) -
 
 
 def test_a_score_is_that_of_queries_with_the_prompt_written_before_them(
-    checkpoint: Checkpoint, measured: MeasuredCollection
+    tiny: Checkpoint, measured: MeasuredCollection
 ) -> None:
     """The prompt is put before the text by hand, as a program would that knows no prompts."""
-    found = {one.name: one for one in measure_wordings(checkpoint, measured)}
+    found = {one.name: one for one in measure_wordings(tiny, measured)}
     assert list(found) == list(WORDINGS)
     assert [name for name, one in found.items() if one.is_declared] == ["none"]
-    documents = Encoder(checkpoint.reading("document")).encode_texts(measured.collection.documents)
+    documents = Encoder(tiny.reading("document")).encode_texts(measured.collection.documents)
     for name in ("E5", "BGE", "E5 instruct"):
         texts = [WORDINGS[name] + query for query in measured.collection.queries]
-        queries = Encoder(checkpoint.reading("query")).encode_texts(texts)
+        queries = Encoder(tiny.reading("query")).encode_texts(texts)
         wanted = slow_ndcg(all_cosines(queries, documents), measured.collection)
         assert found[name].score.value == pytest.approx(wanted, abs=1e-6)
         assert found[name].change.value == pytest.approx(wanted - found["none"].score.value, abs=1e-6)
 
 
-def test_words_are_asked_with_the_prompt_as_words(checkpoint: Checkpoint, measured: MeasuredCollection) -> None:
-    found = {one.name: one.words_score for one in measure_wordings(checkpoint, measured)}
+def test_words_are_asked_with_the_prompt_as_words(tiny: Checkpoint, measured: MeasuredCollection) -> None:
+    found = {one.name: one.words_score for one in measure_wordings(tiny, measured)}
     texts = measured.collection
     cosines = collection_overlap([f"query: {query}" for query in texts.queries], texts.documents)["TF-IDF"]
     assert found["E5"] == pytest.approx(slow_ndcg(cosines.tolist(), texts))
     assert found["none"] is not None
 
 
-def test_a_declared_prompt_of_nobody_else_comes_first(checkpoint: Checkpoint, measured: MeasuredCollection) -> None:
-    mine = prompt_tokens("mine: ", checkpoint.tokenizer, {}, is_pooled=True)
-    other = replace(checkpoint, prompts={**checkpoint.prompts, "query": mine})
+def test_a_declared_prompt_of_nobody_else_comes_first(tiny: Checkpoint, measured: MeasuredCollection) -> None:
+    mine = prompt_tokens("mine: ", tiny.tokenizer, {}, is_pooled=True)
+    other = replace(tiny, prompts={**tiny.prompts, "query": mine})
     found = measure_wordings(other, measured)
     assert [(one.name, one.prompt, one.is_declared) for one in found[:2]] == [
         ("declared", "mine: ", True),
@@ -94,8 +89,8 @@ def test_a_declared_prompt_of_nobody_else_comes_first(checkpoint: Checkpoint, me
     assert len(found) == 1 + len(WORDINGS)
 
 
-def test_a_wording_that_leaves_no_room_is_left_out(checkpoint: Checkpoint, measured: MeasuredCollection) -> None:
-    short = replace(checkpoint, limits={**checkpoint.limits, "query": 12})
+def test_a_wording_that_leaves_no_room_is_left_out(tiny: Checkpoint, measured: MeasuredCollection) -> None:
+    short = replace(tiny, limits={**tiny.limits, "query": 12})
     names = [one.name for one in measure_wordings(short, measured)]
     assert "E5" in names
     assert "E5 instruct" not in names

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from own_processes import Start
 from plausible import audit_record, plausible_rows
 from ready_warehouses import put_audit
 from scipy import stats
@@ -148,20 +147,15 @@ def test_thousands_of_scores_are_written_and_found_again(tmp_path: Path, warehou
 
 
 def test_a_warehouse_that_another_program_has_open_is_one_paragraph(
-    tmp_path: Path, warehouse: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, warehouse: Path, monkeypatch: pytest.MonkeyPatch, process: Start
 ) -> None:
     path = csv_file(tmp_path / "scores.csv", "m/a,T,0.5")
     output("scores", "import", str(path), warehouse=warehouse)
     code = f"import duckdb, sys; c = duckdb.connect({str(warehouse)!r}); print('open', flush=True); sys.stdin.read()"
     monkeypatch.setenv("EMBAUDIT_LOCK_WAIT_SECONDS", "0.2")
-    with subprocess.Popen(
-        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as other:
-        assert other.stdout is not None
-        assert other.stdout.readline() == "open\n"
-        with pytest.raises(WarehouseError, match="Another process has had the warehouse") as caught:
-            output("scores", "import", str(path), warehouse=warehouse)
-        other.kill()
+    process(code).says("open")
+    with pytest.raises(WarehouseError, match="Another process has had the warehouse") as caught:
+        output("scores", "import", str(path), warehouse=warehouse)
     assert caught.value.kept == "No scores were imported."
     assert caught.value.next_step.endswith("run the same command again.")
 

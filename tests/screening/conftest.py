@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,6 @@ from embaudit.checkpoint.weightless import load_tokenizer_alone
 from embaudit.remedies.screening.tokens import SevereToken, TokenList
 
 LOSSES = {"river": 0.6, "##ing": 0.5, "stone": 0.3, "[unused1]": 0.4}
-WriteList = Callable[..., Path]
 
 
 @pytest.fixture(scope="session")

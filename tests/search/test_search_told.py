@@ -106,95 +106,81 @@ def third(which: str, found: float) -> Third:
     return Third("distance", f"{which} neighbours", 300, Estimate(found, found - 0.05, found + 0.05))
 
 
-# A state, and what went wrong on the way to it.
-STATES: dict[str, tuple[Callable[[SearchReport], SearchReport], tuple[tuple[str, CorpusError], ...], bool]] = {
-    "as it is": (lambda one: one, (), False),
-    "its search could not be opened": (without_search, (("its search", FAILED[0][1]),), False),
-    "nothing was asked": (
-        lambda one: replace(one, plain=None, tried=(), reached=None, ranked=None, thirds=(), queries=(0, "none")),
-        (),
-        False,
+Change = Callable[[SearchReport], SearchReport]
+State = tuple[Change, tuple[tuple[str, CorpusError], ...], bool]
+
+
+def state(
+    change: Change = lambda one: one,
+    failed: tuple[tuple[str, CorpusError], ...] = (),
+    is_filtered: bool = False,
+    **changes: Any,
+) -> State:
+    """A state, what went wrong on the way to it, and whether a filter was asked for."""
+    return lambda one: replace(change(one), **changes), failed, is_filtered
+
+
+STATES: dict[str, State] = {
+    "as it is": state(),
+    "its search could not be opened": state(without_search, failed=(("its search", FAILED[0][1]),)),
+    "nothing was asked": state(plain=None, tried=(), reached=None, ranked=None, thirds=(), queries=(0, "none")),
+    "the queries failed": state(
+        plain=None, tried=(), reached=None, ranked=None, thirds=(), failed=(("the queries", FAILED[0][1]),)
     ),
-    "the queries failed": (
-        lambda one: replace(one, plain=None, tried=(), reached=None, ranked=None, thirds=()),
-        (("the queries", FAILED[0][1]),),
-        False,
+    "other settings failed": state(tried=(), failed=FAILED),
+    "one setting was tried": state(lambda one: replace(one, tried=one.tried[:1])),
+    "no setting is enough": state(
+        lambda one: replace(one, tried=tuple(replace(some, recall=Estimate(0.2)) for some in one.tried))
     ),
-    "other settings failed": (lambda one: replace(one, tried=()), FAILED, False),
-    "one setting was tried": (lambda one: replace(one, tried=one.tried[:1]), (), False),
-    "no setting is enough": (
-        lambda one: replace(one, tried=tuple(replace(some, recall=Estimate(0.2)) for some in one.tried)),
-        (),
-        False,
+    "no setting may be changed": state(
+        lambda one: replace(one, tried=one.tried[:1], search=replace(one.search, dials=(), exact=None))
     ),
-    "no setting may be changed": (
-        lambda one: replace(one, tried=one.tried[:1], search=replace(one.search, dials=(), exact=None)),
-        (),
-        False,
+    "nothing known of settings": state(settings={}),
+    "no interval": state(tried=(TriedSetting({"efSearch": 9}, {"efSearch": 9}, NONE_TOLD, 1.0),)),
+    "nothing was given": state(lambda one: giving(one, ())),
+    "rows that are none": state(lambda one: giving(one, ("9999",), gone=("9999",), repeated=1)),
+    "nothing unreachable": state(lambda one: replace(one, reached=replace(one.reached, unreachable=()))),
+    "nothing missed": state(lambda one: replace(one, reached=replace(one.reached, unreachable=(), missed=()))),
+    "rows were not asked": state(reached=None),
+    "no metric": state(
+        lambda one: replace(one, search=replace(one.search, metric=""), plain=None, tried=(), reached=None, ranked=None)
     ),
-    "nothing known of settings": (lambda one: replace(one, settings={}), (), False),
-    "no interval": (
-        lambda one: replace(one, tried=(TriedSetting({"efSearch": 9}, {"efSearch": 9}, NONE_TOLD, 1.0),)),
-        (),
-        False,
+    "no other metric": state(lambda one: replace(one, ranked=replace(one.ranked, changed={}))),
+    "another dimension": state(
+        plain=None, tried=(), reached=None, ranked=None, queries=(3, "9 dimensions"), function="f"
     ),
-    "nothing was given": (lambda one: giving(one, ()), (), False),
-    "rows that are none": (lambda one: giving(one, ("9999",), gone=("9999",), repeated=1), (), False),
-    "nothing unreachable": (lambda one: replace(one, reached=replace(one.reached, unreachable=())), (), False),
-    "nothing missed": (lambda one: replace(one, reached=replace(one.reached, unreachable=(), missed=())), (), False),
-    "rows were not asked": (lambda one: replace(one, reached=None), (), False),
-    "no metric": (
-        lambda one: replace(
-            one, search=replace(one.search, metric=""), plain=None, tried=(), reached=None, ranked=None
-        ),
-        (),
-        False,
-    ),
-    "no other metric": (lambda one: replace(one, ranked=replace(one.ranked, changed={})), (), False),
-    "another dimension": (
-        lambda one: replace(
-            one, plain=None, tried=(), reached=None, ranked=None, queries=(3, "9 dimensions"), function="f"
-        ),
-        (),
-        False,
-    ),
-    "a filter, and none can be asked with one": (lambda one: one, (), True),
-    "a filter that keeps nothing": (
+    "a filter, and none can be asked with one": state(is_filtered=True),
+    "a filter that keeps nothing": state(
         lambda one: replace(
             one,
             search=replace(one.search, takes_where=True),
             filtered=replace(giving(one, ()).plain, where="team=a", rows=0),
         ),
-        (),
-        True,
+        is_filtered=True,
     ),
-    "a filter that failed": (
+    "a filter that failed": state(
         lambda one: replace(one, search=replace(one.search, takes_where=True)),
-        (("the filter", FAILED[0][1]),),
-        True,
+        failed=(("the filter", FAILED[0][1]),),
+        is_filtered=True,
     ),
-    "a filter": (
+    "a filter": state(
         lambda one: replace(
             one, search=replace(one.search, takes_where=True), filtered=replace(one.plain, where="team=a", rows=1)
         ),
-        (),
-        True,
+        is_filtered=True,
     ),
-    "a filter that lets other rows through": (
+    "a filter that lets other rows through": state(
         lambda one: replace(
             one,
             search=replace(one.search, takes_where=True),
             filtered=replace(giving(one, ("9999",), gone=("9999",)).plain, where="team=a", rows=1),
         ),
-        (),
-        True,
+        is_filtered=True,
     ),
-    "some neighbours are missed more than others": (
-        lambda one: replace(one, thirds=(third("far", 0.2), third("usual", 0.5), third("near", 0.9))),
-        (),
-        False,
+    "some neighbours are missed more than others": state(
+        thirds=(third("far", 0.2), third("usual", 0.5), third("near", 0.9))
     ),
-    "codes": (lambda one: replace(one, codes=Estimate(0.5), function="f"), (), False),
+    "codes": state(codes=Estimate(0.5), function="f"),
 }
 
 

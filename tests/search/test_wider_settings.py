@@ -1,18 +1,24 @@
-"""Which wider settings are tried, in which order, and that what is said to give more does."""
+"""What a search finds by other settings, and by tenant: the least that is enough, and whose rows are not found."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import faiss
 import numpy as np
 import pytest
-from stores.test_langchain_faiss import build as langchain_folder
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from stores.test_framework_folders import build as langchain_folder
 
 import embaudit
 from embaudit.questions.search.curve import wider_settings
+from embaudit.questions.search.exact import METRICS, exact_search
 from embaudit.questions.search.report import SearchReport
 from embaudit.stores.search import Hits, SearchParameter, Settings, StoreSearch, Where
+from embaudit.stores.store import Metric, RowBatch, Store
+from embaudit.words.errors import UsageError
 from tests.planted_indexes import built, clustered, written
 
 
@@ -109,3 +115,127 @@ def test_a_row_that_asks_leaves_itself_out_under_a_filter_too(tmp_path: Path) ->
     assert report.filtered is not None
     assert report.filtered.first.recall is not None
     assert report.filtered.first.recall.value == 1
+
+
+# ---- tenants ----
+
+
+ROWS = 600
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """LangChain looks for what a filter keeps among the first ``fetch_k`` alone: a small tenant gets little."""
+    vectors = clustered(ROWS, 16)
+    titles = ["small" if n % 40 == 0 else "large" if n % 3 else "middle" for n in range(ROWS)]
+    ids = [f"row-{n}" for n in range(ROWS)]
+    return langchain_folder(tmp_path_factory.mktemp("shop"), vectors, [f"text {n}" for n in range(ROWS)], ids, titles)
+
+
+def test_the_worst_tenant_is_named(store: str) -> None:
+    report = embaudit.search(store, count=40, where_each="metadata.title")
+    (found,) = [one for one in report.findings if one.name == "tenants"]
+    assert found.level == "problem"
+    assert "(3 values)" in found.sentence
+    assert "least for 'small'" in found.sentence
+    assert "of its 15 rows" in found.sentence
+    assert "get fewer than ten results for 'small', which has 15 rows" in found.sentence
+    by_value = {tenant.value: tenant for tenant in report.tenants}
+    assert {name: tenant.rows for name, tenant in by_value.items()} == {"small": 15, "large": 390, "middle": 195}
+    small, large = by_value["small"].recall, by_value["large"].recall
+    assert small is not None
+    assert large is not None
+    assert (found.value, found.low, found.high) == (small.value, small.low, small.high)
+    assert large.known > small.known + 0.3
+    # Without a filter, all is well.
+    assert report.recall is not None
+    assert report.recall.known == 1
+    (section,) = [section for section in report.page().sections if section.title == "By tenant"]
+    (table,) = section.parts
+    assert next(row["value"] for row in table.records()) == "small"  # type: ignore[union-attr]
+    figures = {(one.figure, one.item): one.value for one in report.answer_figures()}
+    assert figures["recall_at_10", "for small"] == small.value
+    assert report.as_json()["tenants"][0]["value"] == "large", "the most frequent first"
+
+
+def test_with_a_wider_search_every_tenant_finds(store: str) -> None:
+    report = embaudit.search(store, count=40, where_each="metadata.title", query_settings={"fetch_k": ROWS})
+    (found,) = [one for one in report.findings if one.name == "tenants"]
+    assert found.level == "ok"
+    assert all(tenant.recall is not None and tenant.recall.known == 1 for tenant in report.tenants)
+
+
+def test_a_field_that_no_row_has_is_named(store: str) -> None:
+    with pytest.raises(UsageError, match="no field 'tenant'") as raised:
+        embaudit.search(store, where_each="tenant")
+    assert "metadata.title" in (raised.value.next_step or "")
+
+
+def test_a_search_that_takes_no_filter_measures_no_tenant(tmp_path: Path) -> None:
+    index = built("Flat", np.asarray(clustered(200, 16), np.float32))
+    report = embaudit.search(written(index, tmp_path / "rows.faiss"), count=20, where_each="id")
+    (found,) = [one for one in report.findings if one.name == "tenants"]
+    assert found.level == "not measured"
+
+
+# ---- exact search in one pass is what a slow search of all pairs gives, whatever batches the rows come in ----
+
+
+def store_of_rows(rows: np.ndarray, at_once: int) -> Store:
+    def batches(_: Sequence[str] = ()) -> Iterator[RowBatch]:
+        for start in range(0, len(rows), at_once):
+            some = rows[start : start + at_once]
+            ids = [f"r{start + place}" for place in range(len(some))]
+            yield RowBatch(start, len(some), {rows.shape[1]: (np.arange(len(some)), some)}, ids=ids)
+
+    return Store("made up", {"vector": "v", "id": "id"}, "float32", batches, len(rows))
+
+
+def slow_score(metric: Metric, query: np.ndarray, row: np.ndarray) -> float:
+    query, row = query.astype(np.float64), row.astype(np.float64)
+    if metric == "cosine":
+        return float(query @ row / np.linalg.norm(query) / np.linalg.norm(row))
+    return float(query @ row) if metric == "dot" else float(-np.sum((query - row) ** 2))
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@given(seed=st.integers(0, 10_000), count=st.integers(1, 40), at_once=st.integers(1, 17), k=st.integers(1, 12))
+@settings(max_examples=25, deadline=None)
+def test_nearest_rows_and_ranks_are_those_of_all_pairs(
+    metric: Metric, seed: int, count: int, at_once: int, k: int
+) -> None:
+    generator = np.random.default_rng(seed)
+    rows = (generator.normal(size=(count, 5)) * generator.uniform(0.5, 2, size=(count, 1))).astype(np.float32)
+    queries = generator.normal(size=(3, 5)).astype(np.float32)
+    scores = np.array([[slow_score(metric, query, row) for row in rows] for query in queries])
+    bound = scores[:, :1]
+
+    found = exact_search(store_of_rows(rows, at_once), queries, {metric: k}, {metric: bound})
+
+    assert found.rows == count
+    nearest, m = found.nearest[metric], min(k, count)
+    order = np.argsort(-scores, axis=1)[:, :m]
+    np.testing.assert_allclose(nearest.scores[:, :m], np.take_along_axis(scores, order, axis=1), atol=1e-5)
+    np.testing.assert_array_equal(nearest.rows[:, :m], order)
+    assert (nearest.rows[:, m:] == -1).all()
+    assert nearest.ids[0, 0] == f"r{order[0, 0]}"
+    np.testing.assert_array_equal(found.above[metric][:, 0], (scores > bound).sum(axis=1))
+
+
+def test_rows_that_point_nowhere_are_left_out() -> None:
+    rows = np.eye(4, dtype=np.float32)
+    rows[1], rows[2, 0] = 0, np.nan
+
+    found = exact_search(store_of_rows(rows, 3), np.ones((1, 4), np.float32), {"cosine": 4})
+
+    assert found.rows == 2
+    assert sorted(found.nearest["cosine"].rows[0].tolist()) == [-1, -1, 0, 3]
+
+
+def test_rows_as_near_as_the_last_all_reach_it() -> None:
+    rows = np.concatenate([np.tile([1.0, 0], (4, 1)), np.tile([0, 1.0], (6, 1))]).astype(np.float32)
+
+    nearest = exact_search(store_of_rows(rows, 4), np.array([[1, 0.1]], np.float32), {"cosine": 10}).nearest["cosine"]
+
+    assert nearest.reaching(2).sum() == 4
+    assert nearest.reaching(5).sum() == 10

@@ -6,7 +6,8 @@ import io
 import pickle
 import zipfile
 from pathlib import Path
-from typing import Any
+
+from planted_calls import Calls
 
 # Names that mean something to a shell, to SQL, to a path, to a glob, to HTML, to rich or to a terminal. No "/": these
 # are names of one folder or file; and no NUL, which no file system takes.
@@ -30,18 +31,8 @@ NAMES = {
 }
 
 
-class Touch:
-    """Unpickling it makes a file: what a hostile pickle does at its mildest."""
-
-    def __init__(self, marker: Path) -> None:
-        self.marker = marker
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Path.touch, (self.marker,)
-
-
 def bare_pickle(marker: Path) -> bytes:
-    return pickle.dumps({"weight": Touch(marker)}, protocol=2)
+    return pickle.dumps({"weight": Calls(Path.touch, marker)}, protocol=2)
 
 
 def torch_archive(marker: Path) -> bytes:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-import sys
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
 import pytest
+from commands import run_here
 from hostile import NAMES
 from plausible import SCHEMAS, audit_record, measure_runs, plausible_rows, stage_all
 
 from embaudit.checkpoint import CheckpointRef, LoadOptions, resolve
 from embaudit.checkpoint.load import describe
-from embaudit.cli.main import main
 from embaudit.corpora import load_corpus
 from embaudit.system.address import warehouse_at
 from embaudit.warehouse.publish import publish
@@ -37,19 +37,13 @@ NESTS = [
 
 
 @pytest.fixture
-def command(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., tuple[object, str]]:
+def command(tmp_path: Path) -> Callable[..., tuple[object, str]]:
     """A command in an empty folder; its exit code and what it printed."""
     (tmp_path / "here").mkdir()
-    monkeypatch.chdir(tmp_path / "here")
 
     def run(*arguments: str) -> tuple[object, str]:
-        monkeypatch.setattr(sys, "argv", ["embaudit", *arguments])
-        with pytest.raises(SystemExit) as ending:
-            main()
-        printed = capsys.readouterr()
-        return ending.value.code, printed.out + printed.err
+        done = run_here(arguments, os.environ, tmp_path / "here")
+        return done.returncode, done.stdout + done.stderr
 
     return run
 

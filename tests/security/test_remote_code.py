@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hostile import code
+from tiny_models import change_json, with_dense
 
 from embaudit.checkpoint import LoadOptions, load_checkpoint
 from embaudit.checkpoint.card import named_backbone
@@ -28,31 +30,28 @@ def marker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "code-was-run"
 
 
-def change(path: Path, **fields: Any) -> None:
-    content = json.loads(path.read_text()) if path.is_file() else {}
-    path.write_text(json.dumps(content | fields))
-
-
 def load(folder: Path, *, trust_remote_code: bool = False) -> object:
     return load_checkpoint(str(folder), LoadOptions(device="cpu", trust_remote_code=trust_remote_code))
 
 
 def own_config(folder: Path) -> None:
-    change(folder / "config.json", model_type="own", auto_map={"AutoConfig": "own_code.C", "AutoModel": "own_code.M"})
+    change_json(
+        folder / "config.json", model_type="own", auto_map={"AutoConfig": "own_code.C", "AutoModel": "own_code.M"}
+    )
 
 
 def own_config_of_a_known_type(folder: Path) -> None:
-    change(folder / "config.json", auto_map={"AutoConfig": "own_code.C", "AutoModel": "own_code.M"})
+    change_json(folder / "config.json", auto_map={"AutoConfig": "own_code.C", "AutoModel": "own_code.M"})
 
 
 def own_tokenizer(folder: Path) -> None:
     (folder / "tokenizer.json").unlink()
-    change(folder / "tokenizer_config.json", tokenizer_class="T", auto_map={"AutoTokenizer": ["own_code.T", None]})
+    change_json(folder / "tokenizer_config.json", tokenizer_class="T", auto_map={"AutoTokenizer": ["own_code.T", None]})
 
 
 def code_of_another_repository(folder: Path) -> None:
     auto_map = {"AutoConfig": "evil/repository--own_code.C", "AutoModel": "evil/repository--own_code.M"}
-    change(folder / "config.json", model_type="own", auto_map=auto_map)
+    change_json(folder / "config.json", model_type="own", auto_map=auto_map)
 
 
 def own_module(folder: Path) -> None:
@@ -62,16 +61,12 @@ def own_module(folder: Path) -> None:
 
 
 def own_activation(folder: Path) -> None:
-    modules = json.loads((folder / "modules.json").read_text())
-    modules.append({"idx": 3, "name": "3", "path": "3_Dense", "type": "sentence_transformers.models.Dense"})
-    (folder / "modules.json").write_text(json.dumps(modules))
-    (folder / "3_Dense").mkdir()
     dense = {"in_features": 32, "out_features": 8, "activation_function": "own_code.Activation"}
-    (folder / "3_Dense" / "config.json").write_text(json.dumps(dense))
+    with_dense(folder, dense)
 
 
 def kernel_from_the_hub(folder: Path) -> None:
-    change(folder / "config.json", attn_implementation="evil/kernel")
+    change_json(folder / "config.json", attn_implementation="evil/kernel")
 
 
 ASKS: dict[str, Callable[[Path], None]] = {
@@ -87,6 +82,9 @@ def test_code_is_not_run_unasked(victim: Path, marker: Path, ask: Callable[[Path
     with pytest.raises(CheckpointError) as caught:
         load(victim)
     assert caught.value.next_step
+    if ask is own_config:
+        assert "requires its own code to be run" in caught.value.happened
+        assert "--trust-remote-code" in caught.value.next_step
     assert not marker.exists()
     assert not list(marker.parent.rglob("modules/**/own_code.py"))
 
@@ -126,3 +124,22 @@ def test_the_front_matter_of_a_model_card_is_data(victim: Path, marker: Path) ->
     with pytest.raises(EmbauditError):
         named_backbone(victim, str(victim))
     assert not marker.exists()
+
+
+# ---- modules by name ----
+
+
+def test_a_file_beside_a_named_module_takes_no_packages_place(tmp_path: Path) -> None:
+    """One with the name of a module that is imported later is not run in its place."""
+    (tmp_path / "mine.py").write_text("def embed(texts): return [[1.0, 2.0] for text in texts]")
+    trap = f"open({str(tmp_path / 'ran')!r}, 'w').close()"
+    for name in ("colorsys", "tenacity", "scipy"):
+        (tmp_path / f"{name}.py").write_text(trap)
+    code = (
+        "from embaudit.embedders.object.named import import_object; import_object('python:mine:embed'); "
+        "import colorsys, tenacity, scipy; print(colorsys.__file__)"
+    )
+    # -P: as a command that is installed starts, without the current folder.
+    done = subprocess.run([sys.executable, "-P", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert not done.stdout.startswith(str(tmp_path))
+    assert not (tmp_path / "ran").exists()

@@ -114,12 +114,6 @@ def test_settings_for_another_server_and_a_proxy_for_everything(
     assert not list(prefect_home.glob("prefect.db*"))
 
 
-@pytest.fixture
-def no_prefect_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in OTHER_SERVER:
-        monkeypatch.delenv(name, raising=False)
-
-
 @pytest.mark.slow
 def test_it_is_in_a_session_of_its_own_and_has_no_standard_stream_for_a_socket(started: TemporaryServer) -> None:
     assert os.getsid(started._process.pid) == started._process.pid

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_clouds import by_definition, clouds_from, random_texts, table_of
+from random_clouds import clouds_from, random_texts, table_of
 
-from embaudit.measures.socm.clouds import TokenCloud
+from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
+from embaudit.cli.against import against
+from embaudit.measures.socm.clouds import TokenCloud, clouds_of
 from embaudit.measures.socm.nuclear import Eigenvalues, Polar
 from embaudit.measures.socm.pairs import Accuracy, against_corpus, all_pairs, checked, given_pairs
-from embaudit.words.errors import MeasureError
+from embaudit.words.errors import MeasureError, UsageError
 
 
 def by_position(clouds: list[TokenCloud]) -> dict[int, TokenCloud]:
@@ -31,14 +36,6 @@ def test_a_list_has_the_values_of_all_pairs_in_its_own_order(seed: int, count: i
     for i, j, *values in zip(first, second, block.d_mu, block.d_sigma, block.socm, strict=True):
         expected = (0, 0, 0) if i == j else table[min(i, j), max(i, j)]
         assert values == pytest.approx(expected, abs=1e-6)
-
-
-def test_a_list_agrees_with_matrix_square_roots() -> None:
-    texts = [np.random.default_rng(k).normal(size=(9 + k, 5)) + 1.0 for k in range(6)]
-    block = given_pairs(by_position(clouds_from(texts)), [0, 5, 2], [3, 1, 4])
-    for place, (i, j) in enumerate([(0, 3), (5, 1), (2, 4)]):
-        found = (block.d_mu[place], block.d_sigma[place], block.socm[place])
-        assert found == pytest.approx(by_definition(texts[i], texts[j]), abs=1e-7)
 
 
 def test_a_small_budget_and_another_device_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,3 +119,57 @@ def test_as_many_pairs_are_checked_as_were_asked_for() -> None:
         )
         seen += accuracy.pairs
     assert seen == 12
+
+
+# ---- by the command ----
+
+
+PASSAGES = ["the river town", "a small bird", "the law court of the state", "rain snow and ice", "iron and gold"]
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    path = tmp_path / "texts.txt"
+    path.write_text("\n".join(PASSAGES) + "\n")
+    return path
+
+
+def test_the_largest_come_first_and_are_right(tiny_checkpoint: Path, corpus: Path) -> None:
+    texts = ["a great king", "water"]
+    arguments = [
+        str(tiny_checkpoint),
+        *texts,
+        "--corpus",
+        f"wikipedia={corpus}",
+        "--top",
+        "3",
+        "--json",
+        "--device",
+        "cpu",
+    ]
+    done = CliRunner().invoke(against, arguments, catch_exceptions=False)
+    rows = json.loads(done.stdout)
+    encoder = Encoder(load_checkpoint(str(tiny_checkpoint), LoadOptions(device="cpu")))
+    clouds = dict(enumerate(clouds_of(encoder.token_embeddings([*texts, *PASSAGES]))[0]))
+    for place, text in enumerate(texts):
+        own = [row for row in rows if row["text"] == text]
+        wanted = given_pairs(clouds, [place] * len(PASSAGES), range(len(texts), len(clouds))).socm
+        assert [row["socm"] for row in own] == pytest.approx(sorted(wanted, reverse=True)[:3])
+        assert [row["passage"] for row in own] == [PASSAGES[row["position"]] for row in own]
+
+
+def test_the_page_names_text_and_corpus(tiny_checkpoint: Path, corpus: Path) -> None:
+    arguments = [str(tiny_checkpoint), "a great king", "--corpus", f"wikipedia={corpus}", "--device", "cpu"]
+    done = CliRunner().invoke(against, arguments, catch_exceptions=False)
+    assert "'a great king' against 5 texts of wikipedia" in done.stdout
+    assert "rain snow and ice" in done.stdout
+    with corpus.open("ab") as file:
+        file.write("an é cut short".encode("latin1"))
+    for words, shown in (((), "stdout"), (("--json",), "stderr")):
+        done = CliRunner().invoke(against, [*arguments, *words], catch_exceptions=False)
+        assert "6 rows read: 5 kept, 0 duplicate, 0 blank, 0 broken, 1 not UTF-8" in getattr(done, shown)
+
+
+def test_a_corpus_of_pairs_is_refused(tiny_checkpoint: Path) -> None:
+    with pytest.raises(UsageError, match="holds pairs"):
+        CliRunner().invoke(against, [str(tiny_checkpoint), "a", "--corpus", "sts=sample"], catch_exceptions=False)

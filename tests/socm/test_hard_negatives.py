@@ -156,12 +156,6 @@ def test_mined_pairs_are_a_corpus(tmp_path: Path) -> None:
         mined_corpus("msmarco-hard-negatives", source, [])
 
 
-def test_the_sample_has_hard_negatives() -> None:
-    corpus = load_corpus("msmarco-hard-negatives")
-    assert corpus.kind == "pairs"
-    assert len(corpus.pairs) > 20
-
-
 @pytest.mark.slow
 def test_real_negatives_look_relevant_and_are_not(shared: Path) -> None:
     task = read_retrieval(shared / "data/retrieval/scifact")

@@ -54,17 +54,37 @@ def predecessors(warehouse: Path) -> dict[str, str]:
     return dict(found)
 
 
-@pytest.mark.parametrize("source", ["owner/name@v2", "owner/name", "owner/name@feature/x", "owner/name@v1"])
-def test_another_revision_of_a_repository_follows(warehouse: Path, source: str) -> None:
-    audited(warehouse, "a2", "c2", source, minutes=60)
-    # A branch may have a slash in its name; then only what stands before the @ could be the repository.
-    assert predecessors(warehouse) == {"a2": "a1"}
+# A branch may have a slash in its name; then only what stands before the @ could be the repository.
+FOLLOWS: list[dict[str, Any]] = [
+    *({"source": source} for source in ("owner/name@v2", "owner/name@feature/x", "owner/name@v1")),
+    # What decides no figure makes no other question.
+    {"settings": {"measures": ["socm", "sticky"]}},
+    {"settings": {"description": "in other words"}},
+    {"device": "cuda"},
+    {"embaudit_version": "0.2.0"},
+]
+DOES_NOT: list[dict[str, Any]] = [
+    *({"source": source} for source in ("owner/other", "packaged:name", "/models/owner/name@v1", "owner2/name@v1")),
+    {"checkpoint": "c1", "source": "owner/name@v2"},
+]
+OTHER_QUESTIONS: list[dict[str, Any]] = [
+    {"settings": {"sticky": {"copies": 4}}},
+    {"settings": {"measures": ["sticky"]}},
+    {"settings": {"pooling": "cls"}},
+    {"settings": {"max_length": 64}},
+    {"seed": 1},
+    {"dtype": "bfloat16"},
+    {"corpus_id": "w2"},
+    {"version": 2},
+]
 
 
-@pytest.mark.parametrize("source", ["owner/other", "packaged:name", "/models/owner/name@v1", "owner2/name@v1"])
-def test_another_source_does_not(warehouse: Path, source: str) -> None:
-    audited(warehouse, "a2", "c2", source, minutes=60)
-    assert predecessors(warehouse) == {}
+@pytest.mark.parametrize("other", [{}, *FOLLOWS, *DOES_NOT, *mostly_slow(OTHER_QUESTIONS, 3)])
+def test_another_revision_of_a_repository_follows_if_it_answers_the_same_question(
+    warehouse: Path, other: dict[str, Any]
+) -> None:
+    audited(warehouse, "a2", **{"checkpoint": "c2", "source": "owner/name", "minutes": 60, **other})
+    assert predecessors(warehouse) == ({"a2": "a1"} if other in ({}, *FOLLOWS) else {})
 
 
 def test_a_folder_may_have_an_at_in_its_name(empty_warehouse: Path) -> None:
@@ -79,47 +99,7 @@ def test_the_newest_of_the_earlier_ones(warehouse: Path) -> None:
     assert predecessors(warehouse) == {"a2": "a1", "a4": "a2", "a3": "a4"}
 
 
-def test_the_same_content_is_no_predecessor(warehouse: Path) -> None:
-    audited(warehouse, "a2", "c1", "owner/name@v2", minutes=60)
-    assert predecessors(warehouse) == {}
-
-
 def test_a_failed_audit_is_neither(warehouse: Path) -> None:
     audited(warehouse, "a2", "c2", "owner/name", minutes=20, status="failed")
     audited(warehouse, "a3", "c3", "owner/name", minutes=40)
     assert predecessors(warehouse) == {"a3": "a1"}
-
-
-@pytest.mark.parametrize(
-    "other",
-    mostly_slow(
-        [
-            {"settings": {"sticky": {"copies": 4}}},
-            {"settings": {"measures": ["sticky"]}},
-            {"settings": {"pooling": "cls"}},
-            {"settings": {"max_length": 64}},
-            {"seed": 1},
-            {"dtype": "bfloat16"},
-            {"corpus_id": "w2"},
-            {"version": 2},
-        ],
-        3,
-    ),
-)
-def test_another_question_is_no_predecessor(warehouse: Path, other: dict[str, Any]) -> None:
-    audited(warehouse, "a2", "c2", "owner/name", minutes=60, **other)
-    assert predecessors(warehouse) == {}
-
-
-@pytest.mark.parametrize(
-    "same",
-    [
-        {"settings": {"measures": ["socm", "sticky"]}},
-        {"settings": {"description": "in other words"}},
-        {"device": "cuda"},
-        {"embaudit_version": "0.2.0"},
-    ],
-)
-def test_what_decides_no_figure_makes_no_other_question(warehouse: Path, same: dict[str, Any]) -> None:
-    audited(warehouse, "a2", "c2", "owner/name", minutes=60, **same)
-    assert predecessors(warehouse) == {"a2": "a1"}

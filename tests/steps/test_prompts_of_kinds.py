@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tiny import ENGLISH, tiny_bert
+from tiny import ENGLISH
 
 from embaudit.checkpoint import Encoder, load_checkpoint
 from embaudit.corpora import load_corpus
@@ -34,19 +34,14 @@ PASSAGES = [" ".join(WORDS[(7 * place) % 100 : (7 * place) % 100 + 8]) for place
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_bert(tmp_path_factory.mktemp("checkpoint") / "bert")
-
-
-@pytest.fixture(scope="module")
-def bare(folder: Path) -> Encoder:
-    return Encoder(load_checkpoint(str(folder)))
+def bare(tiny_checkpoint: Path) -> Encoder:
+    return Encoder(load_checkpoint(str(tiny_checkpoint)))
 
 
 @pytest.fixture
-def spec(folder: Path, home: Path) -> CheckpointSpec:
+def spec(tiny_checkpoint: Path, home: Path) -> CheckpointSpec:
     asked = {"prompt": TEXT, "query_prompt": QUERY, "document_prompt": DOCUMENT}
-    return plan_audit(AuditRequest(checkpoint=str(folder), device="cpu", **asked)).spec
+    return plan_audit(AuditRequest(checkpoint=str(tiny_checkpoint), device="cpu", **asked)).spec
 
 
 def behind(prompt: str, texts: list[str]) -> list[str]:

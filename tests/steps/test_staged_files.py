@@ -1,7 +1,8 @@
-"""Staged files: one reader that sees a flipped bit, and a mark on every file that is used again."""
+"""Staged files: damage is noticed, and what a run uses is kept; and what a task is given of a corpus."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import time
@@ -16,13 +17,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from some_rows import mostly_slow
+from tiny import ENGLISH, tiny_bert
 
 from embaudit.corpora import load_corpus
+from embaudit.corpora.downstream.material import GradedPairs, Judgements
 from embaudit.corpora.draw import Draw
+from embaudit.corpora.judged import load_judged
+from embaudit.measures.impact import ImpactSettings
 from embaudit.measures.sticky.moments import Moments
 from embaudit.measures.sticky.steps.files import moment_columns, read_frame, read_moments
+from embaudit.measures.task_material import read_material, task_material
+from embaudit.questions.audit import AuditRequest
 from embaudit.steps.corpora import drawn_pairs, drawn_texts, rows_read, some_texts, stage_corpus
-from embaudit.steps.results import Staged, StagedCorpus
+from embaudit.steps.results import CheckpointSpec, Staged, StagedCorpus
 from embaudit.steps.staging import files as staged_files
 from embaudit.steps.staging.files import LEASES, delete_leftovers, find_leftovers, in_use
 from embaudit.steps.staging.stage import (
@@ -37,6 +44,7 @@ from embaudit.steps.staging.stage import (
 from embaudit.steps.tables import TextPairRow, TextRow
 from embaudit.warehouse.expectations.check import _read_frame
 from embaudit.words.errors import StorageError
+from embaudit_flows.plan import plan_audit
 
 DAYS = 40
 FEW = Draw(rows=3, seed=0)
@@ -230,3 +238,46 @@ def test_a_lease_is_renewed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(staged_files, "mark_used", lambda paths: renewed.set())
     with in_use(tmp_path):
         assert renewed.wait(60)
+
+
+# ---- what a task is given ----
+
+
+WORDS = ENGLISH.split()
+
+
+@pytest.fixture
+def spec(home: Path, tmp_path_factory: pytest.TempPathFactory) -> CheckpointSpec:
+    folder = tiny_bert(tmp_path_factory.mktemp("checkpoint") / "bert")
+    return plan_audit(AuditRequest(checkpoint=str(folder), device="cpu")).spec
+
+
+def test_a_querys_own_document(spec: CheckpointSpec, tmp_path: Path) -> None:
+    folder = tmp_path / "arguments"
+    (folder / "qrels").mkdir(parents=True)
+    rows = [json.dumps({"_id": f"a{i}", "text": WORDS[i]}) + "\n" for i in range(12)]
+    (folder / "corpus.jsonl").write_text("".join(rows))
+    (folder / "queries.jsonl").write_text("".join(rows[:6]))
+    (folder / "qrels" / "test.tsv").write_text("".join(f"a{i}\ta{i + 6}\t1\n" for i in range(6)))
+    judged = load_judged(str(folder))
+    corpora = [stage_corpus(one, str(tmp_path)) for one in (judged.documents, judged.queries)]
+    (material,) = task_material.compute(str(tmp_path), spec, corpora, ImpactSettings(), 0)
+    found, _ = read_material(material)
+    assert isinstance(found, Judgements)
+    for query, relevant, own in zip(found.queries, found.relevant, found.own, strict=True):
+        assert [found.documents[place] for place in own] == [query]
+        assert [found.documents[place] for place in relevant] == [WORDS[WORDS.index(query) + 6]]
+
+
+def test_the_data_set_of_a_pair(spec: CheckpointSpec, tmp_path: Path) -> None:
+    folder = tmp_path / "sts"
+    folder.mkdir()
+    for name, top in (("five", 5), ("one", 1)):
+        lines = [f"{top * i / 8}\t{WORDS[i]} {name}\t{WORDS[i + 1]}\n" for i in range(8)]
+        (folder / f"{name}.tsv").write_text("".join(lines))
+    corpora = [stage_corpus(load_corpus("sts", str(folder)), str(tmp_path))]
+    (material,) = task_material.compute(str(tmp_path), spec, corpora, ImpactSettings(), 0)
+    found, _ = read_material(material)
+    assert isinstance(found, GradedPairs)
+    assert [first.split()[1] for first in found.firsts] == list(found.data_sets)
+    assert sorted(found.data_sets) == ["five"] * 8 + ["one"] * 8

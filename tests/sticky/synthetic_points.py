@@ -32,3 +32,16 @@ def moments_of(points: Points, after: np.ndarray) -> Moments:
     after = np.asarray(after).reshape(len(after), len(points.draws), -1)
     sums = [DrawSums(points, draw)(after[:, draw].astype(np.float32)) for draw in range(len(points.draws))]
     return Moments(np.stack(sums, axis=1))
+
+
+def slow_benjamini_hochberg(p_values: list[float]) -> list[float]:
+    """q of p: the smallest m·p'/#{p'' ≤ p'} over all p' from p on."""
+    m = len(p_values)
+    return [min(min(1.0, m * q / sum(r <= q for r in p_values)) for q in p_values if q >= p) for p in p_values]
+
+
+def cosines(count: int, seed: int) -> np.ndarray:
+    """Of so many vectors with each other."""
+    vectors = np.random.default_rng(seed).normal(size=(count, 5)) + 0.3
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors @ vectors.T

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny import tiny_bert
+from tiny_models import build, load
 
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
 from embaudit.checkpoint.eager import eager_attention
@@ -40,10 +41,7 @@ DECODERS = ("qwen2", "llama")
 
 @pytest.fixture(scope="module")
 def family(tmp_path_factory: pytest.TempPathFactory) -> LoadFamily:
-    """The tiny model of a family, built once; its builders live beside the checkpoint tests."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(Path(__file__).parents[1] / "checkpoint")
-        from tiny_models import build, load
+    """The tiny model of a family, built once."""
     return cache(lambda name: load(build(name, tmp_path_factory.mktemp("attention") / name)))
 
 
@@ -208,18 +206,18 @@ def test_attention_that_is_not_finite_names_the_token(tiny: Checkpoint) -> None:
     assert tiny.model.config._attn_implementation == "sdpa"
 
 
-def test_an_id_without_an_embedding_is_named(tiny: Checkpoint) -> None:
-    with pytest.raises(MeasureError, match="Token 999999 has no embedding"):
-        attention_received(Encoder(tiny), SENTENCES, np.array([5, 999_999]))
-    with pytest.raises(MeasureError, match="Token -1 has no embedding"):
-        attention_received(Encoder(tiny), SENTENCES, np.array([-1]))
-
-
-def test_nothing_to_measure_is_an_error(tiny: Checkpoint) -> None:
-    with pytest.raises(MeasureError, match="0 tokens and 3 sentences"):
-        attention_received(Encoder(tiny), SENTENCES, np.array([], dtype=np.int64))
-    with pytest.raises(MeasureError, match="7 tokens and 0 sentences"):
-        attention_received(Encoder(tiny), [], TOKENS)
+@pytest.mark.parametrize(
+    ("sentences", "tokens", "said"),
+    [
+        (SENTENCES, [5, 999_999], "Token 999999 has no embedding"),
+        (SENTENCES, [-1], "Token -1 has no embedding"),
+        (SENTENCES, [], "0 tokens and 3 sentences"),
+        ([], TOKENS, "7 tokens and 0 sentences"),
+    ],
+)
+def test_what_cannot_be_asked_is_named(tiny: Checkpoint, sentences: list[str], tokens: Any, said: str) -> None:
+    with pytest.raises(MeasureError, match=said):
+        attention_received(Encoder(tiny), sentences, np.array(tokens, dtype=np.int64))
 
 
 def test_six_layers_of_the_real_checkpoint(encoder: Encoder) -> None:

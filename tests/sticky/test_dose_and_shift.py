@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from synthetic_points import cosines
 
 from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.measures.sticky.evidence.dose import dose_rows, doses_that_fit, similarity_shifts
@@ -143,12 +144,6 @@ def test_a_shift_depends_on_no_other_pair_or_token(tiny: Checkpoint) -> None:
     some_before, some_after = similarity_shifts(Encoder(tiny), REPEATING[2:3], TOKENS[1:2], 8, 7)
     assert some_before[0] == pytest.approx(before[2], abs=1e-6)
     assert some_after[0, 0] == pytest.approx(after[1, 2], abs=1e-6)
-
-
-def cosines(count: int, seed: int) -> np.ndarray:
-    vectors = np.random.default_rng(seed).normal(size=(count, 5)) + 0.3
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    return vectors @ vectors.T
 
 
 @given(

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from synthetic_points import slow_benjamini_hochberg
 
 from embaudit.checkpoint.vocabulary.entries import TokenEntry
 from embaudit.measures.sticky.evidence.enrichment import (
@@ -69,12 +70,6 @@ def slow_fisher(a: int, b: int, c: int, d: int) -> float:
     return sum(way for way in ways if way <= ways[a] * (1 + 1e-7)) / comb(total, row)
 
 
-def slow_benjamini_hochberg(p_values: list[float]) -> list[float]:
-    """q of p: the smallest m·p'/#{p'' ≤ p'} over all p' from p on."""
-    m = len(p_values)
-    return [min(min(1.0, m * q / sum(r <= q for r in p_values)) for q in p_values if q >= p) for p in p_values]
-
-
 def slow_labels(row: Row, attribute: str) -> set[str]:
     non_latin = row["script"] not in ("Latin", "Common", "Inherited", "Unknown")
     return {
@@ -124,11 +119,13 @@ def test_shares_and_tests_against_counting(tokens: list[Row], data: st.DataObjec
 @given(tokens=tokens_of_any_kind, data=st.data())
 @settings(max_examples=80)
 def test_numbers_against_every_pair_of_tokens(tokens: list[Row], data: st.DataObject) -> None:
-    chosen = data.draw(st.sets(st.sampled_from([row["token_id"] for row in tokens]), min_size=1))
-    rows = enrichment_rows(tokens, [row["token_id"] for row in tokens], {"s": chosen})
+    scanned = data.draw(st.lists(st.sampled_from(tokens), min_size=1, unique_by=lambda row: row["token_id"]))
+    chosen = data.draw(st.sets(st.sampled_from([row["token_id"] for row in scanned]), min_size=1))
+    rows = enrichment_rows(tokens, [row["token_id"] for row in scanned], {"s": chosen})
     for attribute in NUMBERS:
         (row,) = of(rows, attribute).values()
-        known = [other for other in tokens if other[attribute] is not None]
+        known = [other for other in scanned if other[attribute] is not None]
+        assert (row["selected"], row["scanned"]) == (len(chosen), len(scanned))
         inside = [other[attribute] for other in known if other["token_id"] in chosen]
         outside = [other[attribute] for other in known if other["token_id"] not in chosen]
         wins = [1.0 if x > y else 0.5 if x == y else 0.0 for x in inside for y in outside]
@@ -175,16 +172,6 @@ def test_every_row_has_every_column_and_no_nan(tokens: list[Row], data: st.DataO
         assert all(row[column] is None for column in not_its_own)
 
 
-def test_everything_selected_is_enriched_in_nothing() -> None:
-    tokens = [token(0, "word", "Han", 1.0), token(1, "byte", "Unknown", 2.0)]
-    for row in enrichment_rows(tokens, [0, 1], {"s": [0, 1]}):
-        if row["attribute"] in NUMBERS:
-            assert (row["auc"], row["p_value"], row["q_value"]) == (None, None, None)
-            assert row["selected_median"] == row["scanned_median"]
-        else:
-            assert (row["fold"], row["odds_ratio"], row["p_value"], row["q_value"]) == (1.0, None, 1.0, 1.0)
-
-
 def test_nothing_selected_gives_no_rows() -> None:
     assert enrichment_rows([token(0)], [0], {"s": []}) == []
     assert enrichment_rows([token(0)], [0], {}) == []
@@ -196,31 +183,6 @@ def test_a_value_that_all_tokens_share() -> None:
     assert (row["fold"], row["odds_ratio"], row["p_value"], row["q_value"]) == (1.0, None, 1.0, 1.0)
     norm = of(enrichment_rows([token(n) for n in range(4)], range(4), {"s": [0]}), "embedding_norm")[""]
     assert (norm["auc"], norm["p_value"]) == (0.5, 1.0)
-
-
-def test_only_the_selected_have_it_and_none_of_the_selected_has_it() -> None:
-    tokens = [token(0, script="Han"), token(1, script="Han"), *(token(n) for n in range(2, 10))]
-    scripts = of(enrichment_rows(tokens, range(10), {"s": [0, 1]}), "script")
-    assert scripts["Han"]["odds_ratio"] is None  # infinite
-    assert scripts["Han"]["fold"] == 5.0
-    assert scripts["Han"]["p_value"] == pytest.approx(1 / comb(10, 2))
-    assert (scripts["Latin"]["odds_ratio"], scripts["Latin"]["fold"]) == (0.0, 0.0)
-
-
-def test_tokens_without_a_cosine_are_left_out_of_its_row_only() -> None:
-    tokens = [token(0, cosine=None), token(1, cosine=0.9), token(2, cosine=0.1), token(3, cosine=None)]
-    rows = enrichment_rows(tokens, range(4), {"s": [0, 1], "unknown": [0, 3]})
-    cosine = of(rows, "cosine_to_mean")[""]
-    assert (cosine["selected_with"], cosine["selected"], cosine["scanned_with"], cosine["scanned"]) == (1, 2, 2, 4)
-    assert (cosine["auc"], cosine["selected_median"], cosine["scanned_median"]) == (1.0, 0.9, 0.5)
-    assert of(rows, "embedding_norm")[""]["scanned_with"] == 4
-    nothing = of(rows, "cosine_to_mean", "unknown")[""]
-    assert (nothing["selected_median"], nothing["scanned_median"], nothing["auc"]) == (None, 0.5, None)
-
-
-def test_tokens_that_were_not_scanned_count_nowhere() -> None:
-    tokens = [token(0), token(1), token(2, "byte", "Thai", 99.0, 9.0)]
-    assert enrichment_rows(tokens, [0, 1], {"s": [0]}) == enrichment_rows(tokens[:2], [0, 1], {"s": [0]})
 
 
 @pytest.mark.parametrize(

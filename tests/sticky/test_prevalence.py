@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from synthetic_points import moments_of, points_of
 
+from embaudit.checkpoint import Checkpoint
+from embaudit.measures.sticky.insertion import OPERATORS, Operator, distinct_sentences, make_draw, split_sentences
 from embaudit.measures.sticky.moments import Scores, score
 from embaudit.measures.sticky.prevalence import MeasuredLosses, losses, noise, prevalence, shares_at_least
 from embaudit.measures.sticky.search import halves
 from embaudit.measures.sticky.verdicts import severity_rows
+from embaudit.words.errors import CorpusError, MeasureError
 
 VOCABULARY = 30_000
 NONE = np.empty(0)
@@ -161,3 +168,92 @@ def test_the_noise_is_that_of_the_whole_and_not_of_a_half() -> None:
     # Two halves that agree leave none.
     same = Scores(np.zeros(tokens), np.linspace(0.5, 1, tokens))
     assert noise([(same, same)], ordinary) == 0
+
+
+# ---- sentences are dealt so that none is used twice; copies stand where they belong, by seed and sentence alone ----
+
+
+SENTENCES = [f"sentence {number}" for number in range(1_200)]
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    count=st.integers(8, 1_200),
+    draws=st.integers(4, 40),
+    validation=st.integers(10, 300),
+)
+@settings(max_examples=60)
+def test_every_sentence_is_used_once_and_anchors_get_their_half(
+    seed: int, count: int, draws: int, validation: int
+) -> None:
+    scoring, validated = split_sentences(SENTENCES[:count], draws, validation, seed)
+    used = [*scoring.draws, *scoring.anchors, *validated.draws, *validated.anchors]
+    assert sorted(used) == sorted(SENTENCES[:count])
+    assert 2 <= len(scoring.draws) <= draws
+    assert 2 <= len(validated.draws) <= validation
+    assert len(scoring.anchors) + len(validated.anchors) >= count / 2
+    assert abs(len(scoring.anchors) - len(validated.anchors)) <= 1
+    if count >= 4 * max(draws, validation):
+        assert (len(scoring.draws), len(validated.draws)) == (draws, validation)
+
+
+def test_the_same_seed_deals_the_same_and_another_seed_otherwise() -> None:
+    one, same, other = (split_sentences(SENTENCES[:200], 16, 30, seed) for seed in (7, 7, 8))
+    assert one == same
+    assert set(one[0].draws) != set(other[0].draws)
+
+
+def test_too_few_sentences_is_an_error_that_says_how_many() -> None:
+    with pytest.raises(CorpusError, match="has 6"):
+        split_sentences(SENTENCES[:6], 16, 30, 0)
+
+
+def test_distinct_sentences_drop_blanks_and_repeats_and_keep_order() -> None:
+    assert distinct_sentences(["b", "", " a ", "b", "c"], 10, 0) == ["b", "a", "c"]
+    drawn = distinct_sentences([str(n) for n in range(100)], 10, 0)
+    assert drawn == sorted(drawn, key=int)
+    assert len(drawn) == 10
+
+
+# ---- copies ----
+
+
+SENTENCE = "the quick brown fox jumps over the lazy dog"
+TOKEN = 2323
+
+
+def inserted(checkpoint: Checkpoint, operator: Operator, seed: int = 0, text: str = SENTENCE) -> list[int]:
+    return make_draw(checkpoint, text, operator, 8, seed).insert(np.array([TOKEN]))[0].tolist()
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_removing_the_copies_gives_the_baseline(minilm: Checkpoint, operator: Operator) -> None:
+    draw = make_draw(minilm, SENTENCE, operator, 8, 0)
+    row = draw.insert(np.array([TOKEN]))[0]
+    assert row[row != TOKEN].tolist() == list(draw.baseline)
+    assert (row == TOKEN).sum() == 8
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_a_long_sentence_is_cut_so_that_all_copies_survive(minilm: Checkpoint, operator: Operator) -> None:
+    long = "word " * 1000
+    row = inserted(minilm, operator, text=long)
+    assert len(row) == minilm.max_length
+    assert row.count(TOKEN) == 8
+    draw = make_draw(minilm, long, operator, 8, 0)
+    assert len(draw.baseline) == minilm.max_length - 8
+
+
+def test_random_places_are_the_same_for_every_token_and_differ_by_seed_and_sentence(minilm: Checkpoint) -> None:
+    draw = make_draw(minilm, SENTENCE, "random", 8, 0)
+    rows = draw.insert(np.array([5000, 6000, 7000]))
+    places = [np.flatnonzero(row == token).tolist() for row, token in zip(rows, (5000, 6000, 7000), strict=True)]
+    assert places[0] == places[1] == places[2]
+    assert inserted(minilm, "random", seed=0) == inserted(minilm, "random", seed=0)
+    assert inserted(minilm, "random", seed=0) != inserted(minilm, "random", seed=1)
+
+
+def test_no_room_for_a_sentence_is_an_error_that_names_the_limit(minilm: Checkpoint) -> None:
+    short = dataclasses.replace(minilm, limits={"text": 10})
+    with pytest.raises(MeasureError, match="10 tokens"):
+        make_draw(short, SENTENCE, "suffix", 8, 0)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from synthetic_points import cosines
 
 from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.measures.sticky.insertion import OPERATORS
@@ -245,17 +246,6 @@ def test_the_shortlist_is_at_or_above_the_98th_percentile(scores: list[float]) -
     assert listed.tolist() == sorted(listed.tolist())
 
 
-def test_the_shortlist_of_a_hundred_and_one_is_three() -> None:
-    assert shortlist(np.arange(101.0)).tolist() == [98, 99, 100]
-    assert shortlist(np.ones(7)).tolist() == list(range(7))
-
-
-def cosines(count: int, seed: int) -> np.ndarray:
-    vectors = np.random.default_rng(seed).normal(size=(count, 6)) + 0.3
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    return vectors @ vectors.T
-
-
 @given(count=st.integers(3, 60), wanted=st.integers(1, 60), u=st.floats(-0.9, 0.9), seed=st.integers(0, 1_000))
 @settings(max_examples=60)
 def test_the_published_choice_lies_below_u(count: int, wanted: int, u: float, seed: int) -> None:
@@ -273,21 +263,6 @@ def test_the_published_choice_lies_below_u(count: int, wanted: int, u: float, se
     assert values[0] == pytest.approx(lowest)
     assert max(values) <= high + 1e-12 < u
     assert len({frozenset(pair) for pair in chosen}) == len(chosen)
-
-
-def test_the_published_choice_is_spread_evenly() -> None:
-    similarity = cosines(120, 5)
-    lowest = similarity.min()
-    chosen = pairs_below(similarity, 0.3, 40, np.random.default_rng(0))
-    values = np.array([similarity[pair] for pair in chosen])
-    targets = np.linspace(lowest, lowest + 0.8 * (0.3 - lowest), 40)
-    assert len(values) == 40
-    assert np.abs(values - targets).max() < (targets[1] - targets[0])
-
-
-def test_the_order_within_a_pair_is_drawn() -> None:
-    chosen = pairs_below(cosines(120, 5), 0.3, 100, np.random.default_rng(0))
-    assert 25 < sum(i < j for i, j in chosen) < 75
 
 
 Golden = dict[str, Any]

@@ -12,6 +12,7 @@ from test_stored_alone import index_of
 from tiny_index import TinyIndex, encoded
 
 from embaudit.checkpoint import LoadOptions, load_checkpoint
+from embaudit.declared.rule import Finding
 from embaudit.embedders.checkpoint import CheckpointFunction
 from embaudit.questions.vectors.builder import builder_findings
 from embaudit.questions.vectors.fingerprint import Fingerprint, origin_of
@@ -66,49 +67,40 @@ def test_a_fingerprint_is_told_by_what_sets_its_model_apart(model: str) -> None:
     assert one.limit - one.highest_other >= 0.1
 
 
+def told(vectors: np.ndarray, known: list[Fingerprint] = KNOWN) -> tuple[str, str | None, float | None]:
+    """What is said of a store's origin, the model that is named, and its share of rows."""
+    origin = origin_of(vectors, known)
+    assert origin is not None
+    best = origin.best
+    return origin.told, best and best.fingerprint.model, best and best.share
+
+
 @pytest.mark.parametrize("model", MODELS[:-1])
 @pytest.mark.parametrize("rows", [10, 60])
 def test_a_store_of_another_owner_is_named_and_never_as_another_model(model: str, rows: int) -> None:
     for seed in range(100, 110):
-        origin = origin_of(rows_of(model, rows, seed), KNOWN)
-        assert origin is not None
-        assert origin.best is not None, (seed, origin)
-        assert (origin.told, origin.best.fingerprint.model) == ("named", model)
+        assert told(rows_of(model, rows, seed))[:2] == ("named", model), seed
 
 
 @pytest.mark.parametrize("rows", [1, 3, 10, 60])
 @pytest.mark.parametrize("model", ["plain", "pointed elsewhere", "zeros elsewhere", "spread elsewhere"])
 def test_a_model_without_a_fingerprint_is_never_named(model: str, rows: int) -> None:
     for seed in range(10):
-        origin = origin_of(rows_of(model, rows, seed), KNOWN)
-        assert origin is not None
         # The spread of few rows is not known.
-        assert origin.told == ("nobody known" if rows >= 10 else "cannot tell")
-        assert origin.best is None
+        assert told(rows_of(model, rows, seed)) == ("nobody known" if rows >= 10 else "cannot tell", None, None)
 
 
 @pytest.mark.parametrize("model", ["pointed a", "zeros"])
-def test_one_row_is_enough_where_rows_tell(model: str) -> None:
-    origin = origin_of(rows_of(model, 1, 100), KNOWN)
-    assert origin is not None
-    assert origin.best is not None
-    assert (origin.told, origin.best.fingerprint.model) == ("named", model)
-
-
-@pytest.mark.parametrize("model", ["pointed a", "zeros"])
-@pytest.mark.parametrize("other", ["plain", "spread a"])
-def test_a_mixture_is_told_with_the_share_of_rows(model: str, other: str) -> None:
-    origin = origin_of(np.concatenate([rows_of(model, 24, 100), rows_of(other, 56, 101)]), KNOWN)
-    assert origin is not None
-    assert origin.best is not None
-    assert (origin.told, origin.best.fingerprint.model, origin.best.share) == ("some rows", model, 0.3)
+def test_one_row_is_enough_where_rows_tell_and_a_mixture_is_told_with_its_share(model: str) -> None:
+    assert told(rows_of(model, 1, 100))[:2] == ("named", model)
+    for other in ("plain", "spread a"):
+        mixed = np.concatenate([rows_of(model, 24, 100), rows_of(other, 56, 101)])
+        assert told(mixed) == ("some rows", model, 0.3)
 
 
 def test_two_models_of_which_rows_tell_are_no_single_one_s() -> None:
     both = np.concatenate([rows_of("pointed a", 1, 1), rows_of("pointed b", 1, 2)])
-    origin = origin_of(both, KNOWN)
-    assert origin is not None
-    assert (origin.told, origin.best) == ("cannot tell", None)
+    assert told(both) == ("cannot tell", None, None)
 
 
 CHANGES = {
@@ -123,13 +115,9 @@ CHANGES = {
 @pytest.mark.parametrize("model", ["pointed a", "zeros", "spread a"])
 @pytest.mark.parametrize("change", CHANGES)
 def test_rounded_vectors_are_named_or_said_not_to_be_told(model: str, change: str) -> None:
-    origin = origin_of(CHANGES[change](rows_of(model, 60, 100)), KNOWN)
-    assert origin is not None
-    if change == "codes of 4 bits" and model == "zeros":
-        assert origin.told == "cannot tell"
-    else:
-        assert origin.best is not None
-        assert (origin.told, origin.best.fingerprint.model) == ("named", model)
+    cannot = change == "codes of 4 bits" and model == "zeros"
+    found = told(CHANGES[change](rows_of(model, 60, 100)))[:2]
+    assert found == (("cannot tell", None) if cannot else ("named", model))
 
 
 def test_codes_and_other_dimensions_are_not_told_at_all() -> None:
@@ -147,12 +135,8 @@ def test_a_model_that_nothing_sets_apart_has_no_measure_and_is_never_named() -> 
 def test_a_fingerprint_is_the_same_after_it_was_written() -> None:
     for one in KNOWN:
         again = Fingerprint.from_json(json.loads(json.dumps(one.as_json())))
-        assert (again.model, again.measure, again.still, again.owners) == (
-            one.model,
-            one.measure,
-            one.still,
-            one.owners,
-        )
+        for name in ("model", "measure", "still", "owners"):
+            assert getattr(again, name) == getattr(one, name)
         assert again.direction == pytest.approx(one.direction, abs=1e-3)
         assert again.limit == pytest.approx(one.limit, abs=1e-3)
 
@@ -215,11 +199,9 @@ def test_a_preview_that_may_pass_for_its_model_is_said() -> None:
 def test_random_vectors_are_no_known_model_s(dimension: int) -> None:
     rng = np.random.default_rng(dimension)
     for rows in (1, 12, 40):
-        origin = origin_of(
-            rng.standard_normal(dimension) + rng.standard_normal((rows, dimension)), shipped_fingerprints()
-        )
-        assert origin is not None
-        assert origin.told == ("cannot tell" if rows == 1 and dimension == 1_536 else "nobody known")
+        vectors = rng.standard_normal(dimension) + rng.standard_normal((rows, dimension))
+        cannot = rows == 1 and dimension == 1_536
+        assert told(vectors, shipped_fingerprints())[0] == ("cannot tell" if cannot else "nobody known")
 
 
 def like(model: str, rows: int, seed: int = 0) -> np.ndarray:
@@ -248,20 +230,18 @@ def test_the_builder_is_named_without_a_function_and_with_one_of_another_dimensi
     assert [one.sentence for one in with_function.findings if one.name == "builder"] == [found[0].sentence]
 
 
-def test_a_part_of_the_rows_is_told_with_what_to_do() -> None:
-    others = np.random.default_rng(1).standard_normal((30, 768)).astype(np.float32)
-    index = index_of(np.concatenate([like("embedding-001", 10), others]))
-    [found] = [one for one in look_at(index).findings if one.name == "builder"]
+def builder_of(vectors: np.ndarray) -> list[Finding]:
+    return [one for one in look_at(index_of(vectors.astype(np.float32))).findings if one.name == "builder"]
+
+
+def test_a_part_of_the_rows_is_told_with_what_to_do_unless_the_others_are_few() -> None:
+    others = np.random.default_rng(1).standard_normal((30, 768))
+    [found] = builder_of(np.concatenate([like("embedding-001", 10), others]))
     assert (found.level, found.value) == ("look", 0.25)
     assert found.sentence.startswith("25% of 40 different vectors are those of embedding-001, by the mean direction")
     assert found.sentence.endswith("The others are not, row 11 first.")
     assert found.advice.startswith("Encode the other rows again by embedding-001")
-
-
-def test_a_few_other_rows_are_in_the_share_of_a_named_model() -> None:
-    others = np.random.default_rng(1).standard_normal((2, 768)).astype(np.float32)
-    index = index_of(np.concatenate([like("embedding-001", 98), others]))
-    [found] = [one for one in look_at(index).findings if one.name == "builder"]
+    [found] = builder_of(np.concatenate([like("embedding-001", 98), others[:2]]))
     assert found.level == "ok"
     assert found.sentence.startswith("98% of 100 different vectors are those of embedding-001, by the mean direction")
 
@@ -275,8 +255,7 @@ def test_nobody_known_and_what_cannot_be_told_are_said_so() -> None:
         "coarse": rng.integers(-2, 3, (30, 384)).astype(float),
         "odd": rng.standard_normal((30, 100)),
     }.items():
-        found = [one for one in look_at(index_of(vectors.astype(np.float32))).findings if one.name == "builder"]
-        said[name] = [(one.level, one.sentence) for one in found]
+        said[name] = [(one.level, one.sentence) for one in builder_of(vectors)]
     assert said == {
         "other": [
             (

@@ -9,7 +9,7 @@ import os
 import signal
 import sqlite3
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -37,17 +37,6 @@ DASK = pytest.mark.skipif(importlib.util.find_spec("distributed") is None, reaso
 FOREIGN = np.random.default_rng(3).choice(600, 50, replace=False)
 PART = 60
 Compared = Callable[..., StoredReport]
-
-
-@pytest.fixture
-def one_thread() -> Iterator[None]:
-    """As a worker that has half of two cores: sums are then the same to the last bit."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from role_clients import Client, fail
 from some_rows import mostly_slow
+from tiny_models import change_json
 
 import embaudit
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
@@ -36,9 +37,7 @@ class Prompted:
 def prompted(tiny_index: Any, tmp_path_factory: pytest.TempPathFactory) -> Prompted:
     folder = tmp_path_factory.mktemp("prompted") / "tiny"
     shutil.copytree(tiny_index.folder, folder)
-    settings = folder / "config_sentence_transformers.json"
-    known = json.loads(settings.read_text()) if settings.is_file() else {}
-    settings.write_text(json.dumps(known | {"prompts": {"query": "find: ", "document": "passage: "}}))
+    change_json(folder / "config_sentence_transformers.json", prompts={"query": "find: ", "document": "passage: "})
     checkpoint = load_checkpoint(str(folder), LoadOptions(device="cpu"))
     texts = tiny_index.texts[:300]
     vectors = {

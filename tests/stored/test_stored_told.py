@@ -23,7 +23,6 @@ sys.path.append(str(Path(__file__).resolve().parent))
 from test_stored_alone import cloud, index_of
 
 MANY = cloud(700)
-NOWHERE = np.zeros((0, 32), np.float32)
 
 
 def without_vectors(rows: int) -> Store:

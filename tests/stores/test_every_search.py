@@ -99,7 +99,7 @@ def milvus(folder: Path, index: str = "HNSW", metric: Metric = "dot") -> Made:
 
 
 def langchain(folder: Path, kind: str) -> Made:
-    place = builder("langchain_faiss").build(folder, VECTORS, TEXTS, NAMES, TITLES, kind)
+    place = builder("framework_folders").build(folder, VECTORS, TEXTS, NAMES, TITLES, kind)
     return Made(place, NAMES, "l2", "metadata.title", "text")
 
 

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 from engine_rows import GONE, KEPT, ROWS, TEXTS, TITLES, VECTORS, D, check_rows, contents
+from planted_calls import Calls
 
 from embaudit.stores import servers
 from embaudit.stores.opened import open_store
@@ -83,14 +84,6 @@ def test_a_folder_that_a_program_holds_open_is_read(folder: Path) -> None:
     client.close()
 
 
-class Planted:
-    def __init__(self, call: Any, *args: Any) -> None:
-        self.call, self.args = call, args
-
-    def __reduce__(self) -> Any:
-        return self.call, self.args
-
-
 @pytest.mark.parametrize("call", [os.system, eval, exec, shutil.rmtree, __import__], ids=lambda one: one.__name__)
 def test_nothing_that_is_planted_in_a_row_runs(call: Any, folder: Path, tmp_path: Path) -> None:
     argument = {"system": f"touch {tmp_path}/ran", "rmtree": str(tmp_path / "kept")}.get(
@@ -100,7 +93,7 @@ def test_nothing_that_is_planted_in_a_row_runs(call: Any, folder: Path, tmp_path
     with sqlite3.connect(folder / "collection/docs/storage.sqlite") as connection:
         for row in (7, 290):
             connection.execute(
-                "UPDATE points SET point = ? WHERE rowid = ?", (pickle.dumps(Planted(call, argument)), row)
+                "UPDATE points SET point = ? WHERE rowid = ?", (pickle.dumps(Calls(call, argument)), row)
             )
     connection.close()
     with pytest.raises(EmbauditError, match=r"is no point of Qdrant's: .* none of the classes that are read"):

@@ -9,14 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from fake_hub import COMMIT, FakeHub, json_lines
 from s3_server import SECRET, Bucket
 from some_rows import mostly_slow
 
 from embaudit.stores.opened import open_store
 from embaudit.stores.store import Store
 from embaudit.words.errors import CorpusError, UsageError
-from tests.corpora.fake_hub import COMMIT, FakeHub, json_lines
-from tests.corpora.fake_hub import hub as hub
 
 VECTORS = np.random.default_rng(0).normal(size=(300, 6)).astype(np.float32)
 TEXTS = [f"text {row}" for row in range(len(VECTORS))]

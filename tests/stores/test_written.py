@@ -1,13 +1,19 @@
-"""Vectors one layer deeper, as MongoDB's or PostgreSQL's tools write them, in base64, or without names."""
+"""Vectors as tools write them: one layer deeper, in base64 or bytes, without names, as answers of a batch."""
 
 from __future__ import annotations
 
+import array
 import base64
 import csv
+import gzip
 import hashlib
 import io
 import json
+import os
+import pickle
+import sqlite3
 import struct
+import zlib
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +22,7 @@ from typing import Any
 import numpy as np
 import pytest
 from engine_rows import ROWS, TEXTS
+from planted_calls import Calls
 
 from embaudit.stores.opened import open_store
 from embaudit.stores.place import ReadOptions
@@ -181,3 +188,165 @@ def test_what_only_looks_like_an_extended_type_stays_what_it_is(value: Any, tmp_
     # Nothing but such a value: at most a number.
     with suppress(EmbauditError):
         assert [one.rows for one in open_store(tmp_path / "one.json").batches()] == [1]
+
+
+# ---- bytes that say themselves what they are ----
+
+
+def _saved(vector: np.ndarray) -> bytes:
+    file = io.BytesIO()
+    np.save(file, vector)
+    return file.getvalue()
+
+
+def _table(folder: Path, values: list[Any], more: str = "") -> Path:
+    file = folder / "rows.db"
+    with sqlite3.connect(file) as connection:
+        connection.execute(f"CREATE TABLE docs (id INTEGER, text TEXT, embedding BLOB{more})")
+        rows = zip(range(len(values)), TEXTS, values, strict=False)
+        connection.executemany("INSERT INTO docs (id, text, embedding) VALUES (?, ?, ?)", rows)
+    connection.close()
+    return file
+
+
+WRITTEN: dict[str, Callable[[np.ndarray], bytes]] = {
+    "numpy.save": _saved,
+    "numpy.save, a row": lambda vector: _saved(vector[None]),
+    "numpy.save, float64": lambda vector: _saved(vector.astype(np.float64)),
+    **{f"pickle {protocol}": lambda vector, p=protocol: pickle.dumps(vector, p) for protocol in range(2, 6)},  # type: ignore[misc]
+    "pickled list": lambda vector: pickle.dumps(vector.tolist()),
+    "pickled tuple": lambda vector: pickle.dumps(tuple(vector.tolist())),
+    "pickled array": lambda vector: pickle.dumps(array.array("f", vector)),
+    "JSON": lambda vector: json.dumps(vector.tolist()).encode(),
+    "raw": lambda vector: vector.tobytes(),
+}
+
+
+@pytest.mark.parametrize("form", WRITTEN)
+def test_vectors_in_bytes_are_the_vectors(form: str, tmp_path: Path) -> None:
+    file = _table(tmp_path, [WRITTEN[form](one) for one in VECTORS])
+    (batch,) = open_store(file).batches()
+    places, vectors = batch.vectors[D]
+    assert len(places) == ROWS
+    np.testing.assert_allclose(vectors, VECTORS, atol=1e-6)
+
+
+def test_nothing_that_is_pickled_runs(tmp_path: Path) -> None:
+    values = [pickle.dumps(one) for one in VECTORS[:10]]
+    values[7] = pickle.dumps(Calls(os.system, f"touch {tmp_path}/ran"))
+    (batch,) = open_store(_table(tmp_path, values)).batches()
+    assert batch.vectors[D][0].tolist() == [row for row in range(10) if row != 7]
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("packed", "said"),
+    [
+        (lambda vector: zlib.compress(vector.tobytes()), r"compressed by zlib.*zlib\.decompress"),
+        (lambda vector: gzip.compress(vector.tobytes()), r"compressed by gzip.*gzip\.decompress"),
+        (lambda vector: b"PK\x03\x04" + vector.tobytes(), r"a zip file, as torch\.save and numpy\.savez write"),
+        (lambda vector: pickle.dumps({"of": "something else"}), r"No value of column 'embedding' .* can be read"),
+    ],
+)
+def test_what_is_not_opened_is_named(packed: Callable[[np.ndarray], bytes], said: str, tmp_path: Path) -> None:
+    with pytest.raises(EmbauditError, match=said):
+        list(open_store(_table(tmp_path, [packed(one) for one in VECTORS])).batches())
+
+
+def test_a_hash_beside_the_vectors_is_none(tmp_path: Path) -> None:
+    """As in llm's embeddings.db, whichever dimension the function has."""
+    file = _table(tmp_path, [one.tobytes() for one in VECTORS], ", content_hash BLOB")
+    with sqlite3.connect(file) as connection:
+        for row in range(ROWS):
+            digest = hashlib.md5(str(row).encode(), usedforsecurity=False).digest()
+            connection.execute("UPDATE docs SET content_hash = ? WHERE id = ?", (digest, row))
+    connection.close()
+    for asked in (ReadOptions(), ReadOptions(dimension=D)):
+        assert open_store(file, asked).columns["vector"] == "embedding"
+
+
+def test_of_two_columns_of_bytes_the_one_of_the_functions_dimension_is_meant(tmp_path: Path) -> None:
+    file = _table(tmp_path, [one.tobytes() for one in VECTORS], ", small BLOB")
+    with sqlite3.connect(file) as connection:
+        for row, vector in enumerate(VECTORS[:, :12]):
+            connection.execute("UPDATE docs SET small = ? WHERE id = ?", (vector.tobytes(), row))
+    connection.close()
+    assert open_store(file, ReadOptions(dimension=12)).columns["vector"] == "small"
+    assert open_store(file, ReadOptions(dimension=D)).columns["vector"] == "embedding"
+    with pytest.raises(EmbauditError, match="2 columns that may be the vectors: embedding, small"):
+        open_store(file)
+
+
+def _indexed(row: int, document: Any) -> list[Any]:
+    return [{"index": {"_index": "docs", "_id": str(row)}}, document]
+
+
+LINES: dict[str, Callable[[int, Any], list[Any]]] = {
+    "index": _indexed,
+    "create": lambda row, document: [{"create": {"_id": str(row)}}, document],
+    "update": lambda row, document: [{"update": {"_id": str(row)}}, {"doc": document, "doc_as_upsert": True}],
+    "after a deletion": lambda row, document: [{"delete": {"_id": "gone"}}, *_indexed(row, document)],
+}
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("form", LINES)
+def test_lines_that_say_what_to_do_are_no_rows(form: str, packed: bool, tmp_path: Path) -> None:
+    file = tmp_path / ("bulk.ndjson.gz" if packed else "bulk.json")
+    rows = [{"content": text, "v": vector} for text, vector in zip(TEXTS, VECTORS.tolist(), strict=True)]
+    lines = [json.dumps(line) for row, one in enumerate(rows) for line in LINES[form](row, one)]
+    if form == "after a deletion":
+        # A file may begin with documents.
+        lines = lines[1:]
+    content = "\n".join(lines).encode() + b"\n"
+    file.write_bytes(gzip.compress(content) if packed else content)
+    (batch,) = open_store(file).batches()
+    places, vectors = batch.vectors[D]
+    assert (batch.rows, len(places), batch.texts, batch.ids) == (ROWS, ROWS, TEXTS, [str(row) for row in range(ROWS)])
+    np.testing.assert_allclose(vectors, VECTORS, atol=1e-6)
+
+
+def test_a_document_without_what_to_do_with_it_is_named(tmp_path: Path) -> None:
+    lines = [{"index": {"_id": "1"}}, {"v": VECTORS[0].tolist()}, {"v": VECTORS[1].tolist()}]
+    (tmp_path / "bulk.ndjson").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    with pytest.raises(EmbauditError, match=r"Line 3 of .*bulk\.ndjson cannot be read"):
+        list(open_store(tmp_path / "bulk.ndjson").batches())
+
+
+# ---- OpenAI's batch ----
+
+
+def lines(file: Path, rows: list[dict[str, object]]) -> Path:
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return file
+
+
+def answer(name: str, vectors: list[object], status: int = 200) -> dict[str, object]:
+    data = [{"object": "embedding", "index": place, "embedding": one} for place, one in enumerate(vectors)]
+    return {"id": f"b{name}", "custom_id": name, "response": {"status_code": status, "body": {"data": data[::-1]}}}
+
+
+def request(name: str, sent: object) -> dict[str, object]:
+    return {"custom_id": name, "method": "POST", "url": "/v1/embeddings", "body": {"model": "m", "input": sent}}
+
+
+def test_rows_find_their_texts(tmp_path: Path) -> None:
+    out = [answer("b", [[1.5, 2], [3.5, 4]]), answer("a", [[5.5, 6]]), answer("d", [], 500), answer("c", [[7.5, 8]])]
+    place = lines(tmp_path / "out.jsonl", out)
+    sent = [request("a", "A"), request("b", ["B0", "B1"]), request("c", [12, 13]), request("d", "D")]
+    texts = lines(tmp_path / "in.jsonl", sent)
+    store = open_store(place, ReadOptions(texts=texts))
+    (batch,) = store.batches()
+    assert batch.ids == ["b[0]", "b[1]", "a", "d", "c"]
+    assert list(batch.texts or ()) == ["B0", "B1", "A", "D", None]
+    places, vectors = batch.vectors[2]
+    assert places.tolist() == [0, 1, 2, 4]
+    assert vectors.tolist() == [[1.5, 2], [3.5, 4], [5.5, 6], [7.5, 8]]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["in.jsonl", "out.jsonl"]
+
+
+def test_vectors_in_base64(tmp_path: Path) -> None:
+    vectors = np.random.default_rng(0).normal(size=(4, 32)).astype(np.float32)
+    rows = [answer(str(row), [base64.b64encode(one.tobytes()).decode()]) for row, one in enumerate(vectors)]
+    (batch,) = open_store(lines(tmp_path / "out.jsonl", rows)).batches()
+    assert (batch.vectors[32][1] == vectors).all()

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from commands import run_here
 from judged_collections import write_collection
-from safetensors.numpy import load_file, save_file
 from tiny import tiny_bert
+from tiny_models import change_tensors
 
 import embaudit
 from embaudit.checkpoint import Checkpoint
@@ -42,11 +42,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     old = tiny_bert(place / "old")
     shutil.copytree(old, place / "nan")
     tiny_bert(place / "other", seed=1)
-    weights = load_file(old / "model.safetensors")
-    name = next(one for one in weights if one.endswith("word_embeddings.weight"))
     # Every fifth token gives NaN in the end, and nothing is NaN in the file.
-    weights[name][10::5] = 3e38
-    save_file(weights, place / "nan" / "model.safetensors", {"format": "pt"})
+    change_tensors(
+        place / "nan" / "model.safetensors", lambda found: found["embeddings.word_embeddings.weight"][10::5].fill_(3e38)
+    )
     (place / "texts.txt").write_text("\n".join(TEXTS))
     (place / "few.txt").write_text("\n".join(TEXTS[:9]))
     (place / "empty.txt").write_text("\n\n")

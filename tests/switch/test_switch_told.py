@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -75,21 +76,27 @@ RANKS = tuple(
     for place, (old, new) in enumerate([(1, 40), (40, 1), (1, 1)])
 )
 NONE = Estimate(None)
+
+
+def but(**changes: Any) -> Callable[[SwitchReport], SwitchReport]:
+    return lambda one: replace(one, **changes)
+
+
 STATES: dict[str, Callable[[SwitchReport], SwitchReport]] = {
-    "no searches": lambda one: replace(one, searches=()),
-    "no cut-offs": lambda one: replace(one, cut_offs=(), scales=()),
-    "no scores": lambda one: replace(one, quality=()),
-    "nothing but a verdict": lambda one: replace(one, searches=(), cut_offs=(), scales=(), quality=(), same_text=None),
+    "no searches": but(searches=()),
+    "no cut-offs": but(cut_offs=(), scales=()),
+    "no scores": but(quality=()),
+    "nothing but a verdict": but(searches=(), cut_offs=(), scales=(), quality=(), same_text=None),
     "nothing to read": lambda one: replace(
         one, searches=tuple(replace(some, read=(), read_texts=()) for some in one.searches)
     ),
     "scores without an interval": lambda one: replace(
         one, quality=tuple(replace(some, change=Estimate(0.0)) for some in one.quality)
     ),
-    "ids": lambda one: replace(one, old_id="abc", new_id="def"),
-    "two golden files": lambda one: replace(one, golden=(GoldenChanges("one", RANKS), GoldenChanges("two", RANKS))),
-    "a golden file that changes nothing": lambda one: replace(one, golden=(GoldenChanges("one", RANKS[2:]),)),
-    "a golden query lost": lambda one: replace(one, golden=(GoldenChanges("one", RANKS[:1]),)),
+    "ids": but(old_id="abc", new_id="def"),
+    "two golden files": but(golden=(GoldenChanges("one", RANKS), GoldenChanges("two", RANKS))),
+    "a golden file that changes nothing": but(golden=(GoldenChanges("one", RANKS[2:]),)),
+    "a golden query lost": but(golden=(GoldenChanges("one", RANKS[:1]),)),
     "no flips": lambda one: replace(
         one,
         cut_offs=tuple(
@@ -97,11 +104,9 @@ STATES: dict[str, Callable[[SwitchReport], SwitchReport]] = {
             for some in one.cut_offs
         ),
     ),
-    "a cost": lambda one: replace(one, cost=COST),
-    "a cost without an interval": lambda one: replace(one, cost=replace(COST, seconds=Estimate(0.4))),
-    "one row of one word": lambda one: replace(
-        one, cost=replace(COST, rows=1, tokens=1.0, tokens_per_second=1.0, counted_in="words")
-    ),
+    "a cost": but(cost=COST),
+    "a cost without an interval": but(cost=replace(COST, seconds=Estimate(0.4))),
+    "one row of one word": but(cost=replace(COST, rows=1, tokens=1.0, tokens_per_second=1.0, counted_in="words")),
 }
 
 

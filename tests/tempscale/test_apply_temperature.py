@@ -14,6 +14,7 @@ import torch
 import transformers as t
 from checkpoint_folders import save, save_tiny, tensors_of
 from click.testing import CliRunner, Result
+from safetensors import SafetensorError
 from some_rows import mostly_slow
 from tiny_families import TINY, build, representatives_first
 
@@ -292,44 +293,32 @@ def test_an_adapter_on_top_is_refused(source: Path, tmp_path: Path) -> None:
     assert "merge" in error.value.next_step
 
 
-@pytest.mark.parametrize("at", ["copy", "overwrite", "card", "mkdir"])
-def test_a_full_disk_leaves_nothing(at: str, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*args: Any, **kwargs: Any) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    places = {
-        "copy": "shutil.copyfile",
-        "overwrite": "embaudit.checkpoint.tensors.StoredTensor.overwrite",
-        "card": "embaudit.remedies.temperature.apply.add_section",
-        "mkdir": "pathlib.Path.mkdir",
-    }
-    monkeypatch.setattr(places[at], full)
-    with pytest.raises(StorageError, match="No space left on device") as error:
-        apply(source, tmp_path / "out")
-    assert "same command" in error.value.next_step
-    assert left_in(tmp_path) == ["source"]
+APPLY = "embaudit.remedies.temperature.apply"
+FULL = OSError(errno.ENOSPC, "No space left on device")
+# Where it ends, and by what.
+ENDS: dict[str, BaseException] = {
+    "shutil.copyfile": FULL,
+    "embaudit.checkpoint.tensors.StoredTensor.overwrite": FULL,
+    f"{APPLY}.add_section": FULL,
+    "pathlib.Path.mkdir": FULL,
+    "safetensors.torch.save_file": SafetensorError("I/O error: No space left on device (os error 28)"),
+    f"{APPLY}.Place.scale": KeyboardInterrupt(),
+}
 
 
-def test_safetensors_own_error_for_a_full_disk_is_one_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from safetensors import SafetensorError
+@pytest.mark.parametrize("at", ENDS)
+def test_a_full_disk_or_an_interrupt_leaves_nothing(at: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*args: Any, **kwargs: Any) -> None:
+        raise ENDS[at]
 
-    def full(*args: Any, **kwargs: Any) -> None:
-        raise SafetensorError("I/O error: No space left on device (os error 28)")
-
-    source = save_tiny(tmp_path / "source", "bert", pickle=True)
-    monkeypatch.setattr("safetensors.torch.save_file", full)
-    with pytest.raises(StorageError, match="No space left on device"):
+    source = save_tiny(tmp_path / "source", "bert", pickle="safetensors" in at)
+    monkeypatch.setattr(at, fails)
+    with pytest.raises((StorageError, KeyboardInterrupt)) as error:
         apply(source, tmp_path / "out", allow_pickle=True)
-    assert left_in(tmp_path) == ["source"]
-
-
-def test_an_interrupt_leaves_nothing(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(*args: Any) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("embaudit.remedies.temperature.apply.add_section", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        apply(source, tmp_path / "out")
+    if isinstance(error.value, StorageError):
+        assert "No space left on device" in str(error.value)
+        assert "same command" in error.value.next_step
+    assert isinstance(error.value, KeyboardInterrupt) == isinstance(ENDS[at], KeyboardInterrupt)
     assert left_in(tmp_path) == ["source"]
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,14 @@ def are_same(before: Weights, after: Weights) -> bool:
     )
 
 
+@contextmanager
+def unchanged(model: Any) -> Iterator[None]:
+    """What happens here leaves the weights as they were, bit for bit."""
+    before = weights(model)
+    yield
+    assert are_same(before, weights(model))
+
+
 @representatives_first(SUPPORTED, also=["albert, groups", "umt5", "qwen3"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_the_weights_come_back_bit_for_bit(name: str, dtype: torch.dtype) -> None:
@@ -51,10 +60,8 @@ def test_the_weights_come_back_bit_for_bit(name: str, dtype: torch.dtype) -> Non
 @representatives_first(SUPPORTED)
 def test_the_weights_come_back_after_an_exception(name: str) -> None:
     model = tiny_model(name)
-    before = weights(model)
-    with pytest.raises(KeyboardInterrupt), temperature(model, 0.7):
+    with unchanged(model), pytest.raises(KeyboardInterrupt), temperature(model, 0.7):
         raise KeyboardInterrupt
-    assert are_same(before, weights(model))
 
 
 @representatives_first(SUPPORTED)
@@ -145,10 +152,8 @@ def test_another_thread_waits_for_its_turn() -> None:
 @pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode, torch.enable_grad])
 def test_any_gradient_mode_will_do(mode: Callable[[], Any]) -> None:
     model = build("bert")
-    before = weights(model)
-    with mode(), temperature(model, 0.8):
+    with unchanged(model), mode(), temperature(model, 0.8):
         assert difference(outputs(model), outputs(tiny_model("bert"))) > 1e-4
-    assert are_same(before, weights(model))
 
 
 def test_gradients_are_those_of_the_scaled_model() -> None:
@@ -164,10 +169,8 @@ def test_gradients_are_those_of_the_scaled_model() -> None:
 @pytest.mark.parametrize("tau", [0, -1, float("nan"), float("inf"), "hot", [], [0.8], [0.8] * 3, [[0.8] * HEADS]])
 def test_bad_temperatures_leave_the_model_alone(tau: Any) -> None:
     model = build("bert")
-    before = weights(model)
-    with pytest.raises(UsageError), temperature(model, tau):
+    with unchanged(model), pytest.raises(UsageError), temperature(model, tau):
         pass
-    assert are_same(before, weights(model))
 
 
 def test_soft_capped_logits_are_not_exact_and_say_so() -> None:
@@ -235,10 +238,12 @@ def no_attention(model: Any) -> str:
 def test_what_has_no_effect_or_another_one_is_an_error_that_names_the_family(change: Any) -> None:
     model = build("bert")
     reason = change(model)
-    before = weights(model)
-    with pytest.raises(MeasureError, match=rf"BertModel \(bert\) .*{reason}"), temperature(model, 0.7):
+    with (
+        unchanged(model),
+        pytest.raises(MeasureError, match=rf"BertModel \(bert\) .*{reason}"),
+        temperature(model, 0.7),
+    ):
         pass
-    assert are_same(before, weights(model))
 
 
 def test_a_layer_or_head_that_was_pruned_may_have_a_temperature() -> None:
@@ -254,21 +259,12 @@ def test_a_layer_or_head_that_was_pruned_may_have_a_temperature() -> None:
             assert difference(before, outputs(model)) == 0
 
 
-def test_numbers_that_do_not_fit_are_an_error() -> None:
-    model = build("bert", torch.float16)
-    before = weights(model)
-    with pytest.raises(MeasureError, match="does not fit into torch"), temperature(model, 1e-6):
-        pass
-    assert are_same(before, weights(model))
-
-
-def test_queries_that_do_not_fit_are_an_error() -> None:
+def test_numbers_and_queries_that_do_not_fit_are_an_error() -> None:
     model = build("bert", torch.float16)
     largest = max(float(layer.attention.self.query.weight.detach().abs().max()) for layer in model.encoder.layer)
-    before = weights(model)
-    with pytest.raises(MeasureError, match="gives NaN or infinity"), temperature(model, largest / 60_000):
-        pass
-    assert are_same(before, weights(model))
+    for tau, said in ((1e-6, "does not fit into torch"), (largest / 60_000, "gives NaN or infinity")):
+        with unchanged(model), pytest.raises(MeasureError, match=said), temperature(model, tau):
+            pass
 
 
 def test_the_table_of_the_docs_says_what_is_supported() -> None:

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 from postgres_server import USER, Postgres
+from warehouse_rows import FEW
 
 from embaudit.system.address import Lake
 from embaudit.warehouse.publish import StagedTable
-
-TESTS = Path(__file__).resolve().parent.parent
 
 
 @pytest.fixture
@@ -47,29 +42,9 @@ def staged(staged_once: list[StagedTable], tmp_path: Path) -> list[StagedTable]:
 
 
 @pytest.fixture
-def process(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """Starts Python code in a process of its own, with the tests' modules; what still runs at the end is killed."""
-    started = []
-
-    def start(code: str, *arguments: object) -> subprocess.Popen[str]:
-        running = subprocess.Popen(
-            [sys.executable, "-c", code, *map(str, arguments)],
-            # A process that reads it waits until the test ends, or closes it.
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": str(TESTS)},
-        )
-        started.append(running)
-        return running
-
-    yield start
-    for running in started:
-        if running.poll() is None:
-            running.kill()
-        running.communicate()
+def few(staged: list[StagedTable]) -> list[StagedTable]:
+    """Enough where not every table is looked at; a table of each kind."""
+    return [table for table in staged if table.table in FEW]
 
 
 @pytest.fixture(scope="session")

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
+from made_up_migrations import FIRST, SECOND
+from own_processes import Start
+
+from embaudit.warehouse import migrate as migrations
+from embaudit.warehouse.migrate import known_migrations
+from embaudit.warehouse.tables import TABLES
+from embaudit.warehouse.write import keys_of, primary_keys, without_keys
 
 # BULK_TEXTS=5001 is what benchmarks/README.md shows.
 TEXTS = int(os.environ.get("BULK_TEXTS", "3601"))
@@ -73,7 +80,7 @@ print(json.dumps(facts))
 
 @pytest.mark.slow
 def test_six_million_pairs_are_never_in_memory_together(
-    tmp_path: Path, process: Callable[..., subprocess.Popen[str]], record_property: Callable[[str, object], None]
+    tmp_path: Path, process: Start, record_property: Callable[[str, object], None]
 ) -> None:
     staging, warehouse = tmp_path / "staging", tmp_path / "warehouse.duckdb"
     stager = process(STAGE, staging, TEXTS, 250_000)
@@ -91,3 +98,35 @@ def test_six_million_pairs_are_never_in_memory_together(
     with duckdb.connect(str(warehouse), read_only=True) as connection:
         found = connection.execute("SELECT count(*), count(DISTINCT first * 10_000 + second) FROM socm_pair").fetchall()
     assert found == [(PAIRS, PAIRS)]
+
+
+# ---- tables without keys, for a DuckLake: the same statements, and the keys that they declare ----
+
+
+def test_the_schema_without_keys_is_the_same_but_for_them() -> None:
+    """What a later migration may do is among it: another table, another column."""
+    keyed, keyless = duckdb.connect(), duckdb.connect()
+    for sql in (*(table.ddl for table in TABLES.values()), *(one.sql for one in (*known_migrations(), FIRST, SECOND))):
+        keyed.execute(sql)
+        keyless.execute(without_keys(sql))
+
+    def columns(connection: duckdb.DuckDBPyConnection) -> list[Any]:
+        return connection.execute(
+            "SELECT table_name, column_name, data_type, is_nullable FROM duckdb_columns() ORDER BY ALL"
+        ).fetchall()
+
+    assert columns(keyless) == columns(keyed)
+    constraints = "SELECT 1 FROM duckdb_constraints() WHERE constraint_type IN ('PRIMARY KEY', 'UNIQUE')"
+    assert keyless.execute(constraints).fetchall() == []
+
+
+def test_the_keys_that_are_read_off_the_text_are_duckdbs() -> None:
+    connection = duckdb.connect()
+    for sql in (*(table.ddl for table in TABLES.values()), *(one.sql for one in known_migrations())):
+        connection.execute(sql)
+    connection.execute(migrations.RECORD_TABLE)
+    found = connection.execute(
+        "SELECT table_name, constraint_column_names FROM duckdb_constraints() WHERE constraint_type = 'PRIMARY KEY'"
+    ).fetchall()
+    expected = {name: tuple(columns) for name, columns in found}
+    assert {**primary_keys(), **keys_of([migrations.RECORD_TABLE])} == expected

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
 import pytest
+from own_processes import Start
 from plausible import audit_record, expectation, measure_runs, plausible_rows, stage_all
 from ready_warehouses import put_audit
+from warehouse_rows import every_table
 
 from embaudit.warehouse import export as exporting
 from embaudit.warehouse.connect import open_reader, open_writer
@@ -24,12 +25,6 @@ from embaudit.words.errors import StorageError, UsageError, WarehouseError
 COUNTS = {name: len(rows) for name, rows in plausible_rows().items()}
 
 
-def everything(path: Path) -> dict[str, list[tuple]]:
-    with duckdb.connect(str(path), read_only=True) as connection:
-        names = connection.execute("SELECT table_name FROM duckdb_tables() ORDER BY 1").fetchall()
-        return {name: connection.execute(f"SELECT * FROM {name} ORDER BY ALL").fetchall() for (name,) in names}
-
-
 @pytest.mark.slow
 def test_a_copy_is_a_whole_warehouse_that_nobody_writes(published: Path, tmp_path: Path) -> None:
     copy = tmp_path / "dashboards" / "snapshot.duckdb"
@@ -37,7 +32,7 @@ def test_a_copy_is_a_whole_warehouse_that_nobody_writes(published: Path, tmp_pat
     assert made.path == copy
     assert made.bytes == copy.stat().st_size
     assert {name: made.rows[name] for name in COUNTS} == COUNTS
-    assert everything(copy) == everything(published)
+    assert every_table(copy) == every_table(published)
     assert copy.stat().st_mode & 0o222 == 0
     assert sorted(path.name for path in copy.parent.iterdir()) == [".snapshot.duckdb.lock", "snapshot.duckdb"]
     # It is a warehouse like any other to whoever asks.
@@ -49,14 +44,14 @@ def test_a_copy_is_a_whole_warehouse_that_nobody_writes(published: Path, tmp_pat
 def test_what_is_left_out_is_there_and_empty(published: Path, tmp_path: Path) -> None:
     made = export(published, tmp_path / "small.duckdb", 0, with_bulk=False)
     assert "socm_pair" not in made.rows
-    found = everything(tmp_path / "small.duckdb")
+    found = every_table(tmp_path / "small.duckdb")
     assert found["socm_pair"] == []
     assert len(found["socm_summary"]) == COUNTS["socm_summary"]
     with open_reader(tmp_path / "small.duckdb") as connection:
         for name in ("socm-worst-pairs", "worst-tokens", "leaderboard"):
             connection.execute(named_queries()[name].sql).fetchall()
     export(published, tmp_path / "small.duckdb", 0, tables=["audit", "checkpoint"])
-    found = everything(tmp_path / "small.duckdb")
+    found = every_table(tmp_path / "small.duckdb")
     assert {name for name, rows in found.items() if rows} == {"audit", "checkpoint", "schema_migration"}
 
 
@@ -108,7 +103,7 @@ def test_what_a_writer_of_the_old_copy_left_is_not_read_into_the_new_one(publish
     copy = tmp_path / "copy.duckdb"
     copy.with_name("copy.duckdb.wal").write_bytes(b"of another file")
     export(published, copy, 0, tables=["audit"])
-    assert everything(copy)["audit"]
+    assert every_table(copy)["audit"]
 
 
 @pytest.mark.slow
@@ -120,7 +115,7 @@ def test_a_reader_keeps_the_copy_that_it_has_open(published: Path, tmp_path: Pat
         put_audit(published, audit_record("a2", "c2"), {})
         export(published, copy, 0, tables=["audit"])
         assert dashboard.execute("SELECT count(*) FROM audit").fetchall() == [(1,)]
-    assert len(everything(copy)["audit"]) == 2
+    assert len(every_table(copy)["audit"]) == 2
 
 
 def test_a_full_disk_leaves_the_earlier_copy(published: Path, small_disk: Callable) -> None:
@@ -193,15 +188,14 @@ print(reads, sorted(seen), flush=True)
 @pytest.mark.slow
 @pytest.mark.parametrize("form", ["duckdb", "parquet"])
 def test_whoever_polls_a_snapshot_meets_no_error_and_no_half_state(
-    published: Path, tmp_path: Path, process: Callable[..., subprocess.Popen[str]], form: str
+    published: Path, tmp_path: Path, process: Start, form: str
 ) -> None:
     copy = tmp_path / ("snapshot.duckdb" if form == "duckdb" else "snapshot")
     stop = tmp_path / "stop"
     export(published, copy, 0)
     pollers = [process(POLL, copy, stop, form) for _ in range(2)]
     for poller in pollers:
-        assert poller.stdout is not None
-        assert poller.stdout.readline() == "polling\n"
+        poller.says("polling")
     for number in range(2, 10):
         other = stage_all(tmp_path / str(number), plausible_rows(f"c{number}"))
         # No waiting at all: a poller that stood in the writer's way would be an error.

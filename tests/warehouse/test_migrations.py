@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
-from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
 
 import duckdb
 import pytest
 from made_up_migrations import BROKEN, FIRST, NEWEST, SECOND, VIEWS, a_program_with, the_next_program
+from own_processes import Start
 from plausible import audit_record, expectation, measure_runs
 from some_rows import mostly_slow
 from warehouse_rows import rows
@@ -270,17 +269,15 @@ wait()
 @pytest.mark.parametrize(("moment", "applied"), [("within", (FIRST,)), ("behind", (FIRST, SECOND))])
 def test_a_kill_leaves_the_migrations_that_were_committed(
     published_warehouse: Path,
-    process: Callable[..., subprocess.Popen[str]],
+    process: Start,
     moment: str,
     applied: tuple[Migration, ...],
 ) -> None:
     """They are in DuckDB's log and not yet in its file."""
     before = by_table(published_warehouse)
     migrating = process(MIGRATE, published_warehouse, moment)
-    assert migrating.stdout is not None
-    assert migrating.stdout.readline() == "waiting\n", migrating.communicate()
-    migrating.kill()
-    migrating.wait()
+    migrating.says("waiting")
+    migrating.kill_9()
     assert published_warehouse.with_name(f"{published_warehouse.name}.wal").stat().st_size > 0
     assert recorded(published_warehouse) == on_record(*applied)
     assert ("made_up" in by_table(published_warehouse)) == (SECOND in applied)

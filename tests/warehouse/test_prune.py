@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import time
 from collections.abc import Callable
 from datetime import timedelta
@@ -12,8 +11,10 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from own_processes import Start
 from plausible import NOON, audit_record, expectation, measure_runs, plausible_rows, stage_all
 from ready_warehouses import put_audit
+from warehouse_rows import every_table
 
 from embaudit.steps.staging.files import delete_leftovers, find_leftovers
 from embaudit.system.address import Lake, Warehouse
@@ -125,7 +126,7 @@ def test_summaries_verdicts_content_and_the_log_stay(filled: Path) -> None:
             connection.execute(f"SELECT * FROM {view}").fetchall()
 
 
-def test_a_pruned_audit_is_published_again_whole(filled: Path, tmp_path: Path) -> None:
+def test_a_pruned_audit_is_published_again_every_table(filled: Path, tmp_path: Path) -> None:
     prune(filled, 0, Keep(audits=0))
     again = plausible_rows("c1", "model/c1")
     staged = stage_all(tmp_path / "again", {name: again[name] for name in DETAIL})
@@ -168,21 +169,15 @@ def large(large_once: Path, warehouse: Path) -> Path:
     return Path(shutil.copy(large_once, warehouse))
 
 
-def whole(path: Path) -> dict[str, list[tuple]]:
-    with duckdb.connect(str(path), read_only=True) as connection:
-        names = connection.execute("SELECT table_name FROM duckdb_tables() ORDER BY 1").fetchall()
-        return {name: connection.execute(f"SELECT * FROM {name} ORDER BY ALL").fetchall() for (name,) in names}
-
-
 @pytest.mark.slow
 def test_a_file_shrinks_and_holds_the_same(large: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vacuums, "SETTLING_SECONDS", 0.0)
     prune(large, 0, Keep(audits=1))
-    before = whole(large)
+    before = every_table(large)
     done = vacuum(large, 0)
     assert done.freed > 2_000_000
     assert large.stat().st_size == done.after
-    assert whole(large) == before
+    assert every_table(large) == before
     assert [path.name for path in large.parent.iterdir()] == [large.name]
     # Keys are there: the next publication replaces.
     with open_writer(large, 0) as connection, pytest.raises(duckdb.ConstraintException):
@@ -209,10 +204,10 @@ def test_without_room_for_a_copy_the_file_stays(large: Path, small_disk: Callabl
     disk = small_disk(2 + large.stat().st_size // 1024**2)
     path = disk.folder / "warehouse.duckdb"
     path.write_bytes(large.read_bytes())
-    before = whole(path)
+    before = every_table(path)
     with pytest.raises(StorageError, match="cannot be rewritten"):
         vacuum(path, 0)
-    assert whole(path) == before
+    assert every_table(path) == before
     assert [file.name for file in disk.folder.iterdir()] == [path.name]
 
 
@@ -232,13 +227,12 @@ print("done", flush=True)
 
 @pytest.mark.slow
 def test_what_is_published_while_a_file_is_written_anew_is_not_lost(
-    large: Path, tmp_path: Path, process: Callable[..., subprocess.Popen[str]], staged: list[StagedTable]
+    large: Path, tmp_path: Path, process: Start, staged: list[StagedTable]
 ) -> None:
     assert staged
     publishers = [process(PUBLISHER, large, tmp_path / "staging", name) for name in ("a", "b")]
     for publisher in publishers:
-        assert publisher.stdout is not None
-        assert publisher.stdout.readline() == "publishing\n"
+        publisher.says("publishing")
     rewritten = 0
     for number in range(4):
         with open_writer(large, 120) as connection:

@@ -14,7 +14,7 @@ import pytest
 from plausible import audit_record, expectation, measure_runs, plausible_rows, stage_all
 from ready_warehouses import put_audit
 from some_rows import mostly_slow
-from warehouse_rows import rows
+from warehouse_rows import FEW, rows
 
 from embaudit.steps.staging.stage import write_rows
 from embaudit.warehouse.connect import open_writer
@@ -24,14 +24,7 @@ from embaudit.warehouse.tables import TABLES
 from embaudit.warehouse.write import write_table
 from embaudit.words.errors import StorageError, WarehouseError
 
-FEW = ("checkpoint", "text", "token", "socm_pair", "socm_summary")
 AUDIT_TABLES = [name for name, table in TABLES.items() if table.scope == "audit"]
-
-
-@pytest.fixture
-def few(staged: list[StagedTable]) -> list[StagedTable]:
-    """Enough where not every table is looked at; a table of each kind."""
-    return [table for table in staged if table.table in FEW]
 
 
 def contents(path: Path, audit_id: str | None = None) -> dict[str, list[tuple]]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pickle
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-import duckdb
 import numpy as np
 import pytest
+from own_processes import Start
 from plausible import SCHEMAS, audit_record, measure_runs, plausible_rows, stage_all
+from warehouse_rows import FEW, rows
 
 from embaudit.steps.staging.stage import write_columns
 from embaudit.warehouse.publish import StagedTable, publish
@@ -63,32 +63,21 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[StagedTa
 
 def counts(path: Path, audit_id: str) -> dict[str, int]:
     """Rows of one audit by table, and all rows of the tables that belong to none."""
-    with duckdb.connect(str(path), read_only=True) as connection:
-        found = {}
-        for name, table in TABLES.items():
-            where = "WHERE audit_id = ?" if table.scope == "audit" else ""
-            row = connection.execute(f"SELECT count(*) FROM {name} {where}", [audit_id] if where else []).fetchone()
-            found[name] = int(row[0]) if row else 0
-        return found
+    of_audit = {
+        name: f"WHERE audit_id = '{audit_id}'" if table.scope == "audit" else "" for name, table in TABLES.items()
+    }
+    (found,) = rows(path, "SELECT " + ", ".join(f"(SELECT count(*) FROM {one} {of_audit[one]})" for one in TABLES))
+    return dict(zip(TABLES, found, strict=True))
 
 
 def log_status(path: Path, audit_id: str) -> str | None:
-    with duckdb.connect(str(path), read_only=True) as connection:
-        row = connection.execute("SELECT status FROM audit WHERE audit_id = ?", [audit_id]).fetchone()
-        return str(row[0]) if row else None
+    return next((one for (one,) in rows(path, "SELECT status FROM audit WHERE audit_id = ?", audit_id)), None)
 
 
-# A table of each kind.
-FEW = ("checkpoint", "text", "token", "socm_pair", "socm_summary")
-EXPECTED = {name: len(rows) for name, rows in plausible_rows().items()}
+EXPECTED = {name: len(found) for name, found in plausible_rows().items()}
 EXPECTED_OF_FEW = {name: EXPECTED[name] for name in FEW}
 NONE = {name: 0 if TABLES[name].scope == "audit" else count for name, count in EXPECTED.items()}
 ALL = {**EXPECTED, "socm_pair": PAIRS}
-
-
-@pytest.fixture
-def few(staged: list[StagedTable]) -> list[StagedTable]:
-    return [table for table in staged if table.table in FEW]
 
 
 @pytest.mark.slow
@@ -105,16 +94,14 @@ def test_kill_9_while_publishing_leaves_all_or_nothing(
     published: Path,
     tmp_path: Path,
     few: list[StagedTable],
-    process: Callable[..., subprocess.Popen[str]],
+    process: Start,
     moment: str,
     status: str | None,
 ) -> None:
     (tmp_path / "given").write_bytes(pickle.dumps((audit_record("a2"), measure_runs(), [], few)))
     publisher = process(PUBLISHER, published, tmp_path / "given", moment)
-    assert publisher.stdout is not None
-    assert publisher.stdout.readline() == "here\n", publisher.communicate()
-    publisher.kill()
-    publisher.wait()
+    publisher.says("here")
+    publisher.kill_9()
     assert counts(published, "a2") == NONE | (EXPECTED_OF_FEW if status == "published" else {})
     assert log_status(published, "a2") == status
     assert counts(published, "a1") == EXPECTED

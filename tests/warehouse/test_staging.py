@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -15,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from own_processes import Start
 
 from embaudit.steps.staging.stage import (
     ROWS_PER_GROUP,
@@ -122,14 +121,6 @@ def test_an_interrupt_between_blocks_leaves_no_file(tmp_path: Path) -> None:
     assert leftovers(tmp_path) == []
 
 
-def test_a_failed_rewrite_keeps_the_file_that_was_there(tmp_path: Path) -> None:
-    path = tmp_path / "a.parquet"
-    write_rows(path, [Point("old", 1.0)], NUMBERS)
-    with pytest.raises(MeasureError):
-        write_rows(path, [Point("new", float("nan"))], NUMBERS)
-    assert read_rows([path]) == [{"name": "old", "value": 1.0}]
-
-
 SLOW_WRITER = """
 import sys
 from pathlib import Path
@@ -146,16 +137,12 @@ write_columns(Path(sys.argv[1]), blocks(), {"value": "float64"})
 """
 
 
-def test_kill_9_in_the_middle_leaves_nothing_under_the_name(
-    tmp_path: Path, process: Callable[..., subprocess.Popen[str]]
-) -> None:
+def test_kill_9_in_the_middle_leaves_nothing_under_the_name(tmp_path: Path, process: Start) -> None:
     path = tmp_path / "staging" / "value-00000.parquet"
     writer = process(SLOW_WRITER, path)
-    assert writer.stdout is not None
     for _ in range(3):
-        assert writer.stdout.readline() == "block\n"
-    writer.send_signal(signal.SIGKILL)
-    writer.wait()
+        writer.says("block")
+    writer.kill_9()
     partial = leftovers(path.parent)
     assert not path.exists()
     assert len(partial) == 1
@@ -204,7 +191,7 @@ def test_a_staging_folder_that_is_a_file_is_a_storage_error(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-def test_many_blocks_stream_through_bounded_memory(process: Callable[..., subprocess.Popen[str]]) -> None:
+def test_many_blocks_stream_through_bounded_memory(process: Start) -> None:
     """320 MB of numbers; the process grows by the one row group that is waiting."""
     code = """
 import sys
@@ -238,21 +225,6 @@ def test_small_blocks_are_gathered_into_large_row_groups(tmp_path: Path) -> None
     assert max(batch.num_rows for batch in batches) <= ROWS_PER_GROUP + 1_000
     values = np.concatenate([batch.column("value").to_numpy() for batch in batches])
     assert np.array_equal(values, np.repeat(np.arange(600), 1_000))
-
-
-def test_a_missing_staged_file_is_named(tmp_path: Path) -> None:
-    for read in (lambda path: read_rows([path]), lambda path: list(read_batches(path, ["value"]))):
-        with pytest.raises(StorageError, match=r"gone\.parquet is missing") as caught:
-            read(tmp_path / "gone.parquet")
-        assert "run the same command again" in caught.value.next_step.lower()
-
-
-def test_a_cut_off_staged_file_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "cut.parquet"
-    write_columns(path, [{"value": np.random.default_rng(0).random(10_000)}], {"value": "float64"})
-    os.truncate(path, 1_000)
-    with pytest.raises(StorageError, match=r"cut\.parquet cannot be read"):
-        read_rows([path])
 
 
 def test_a_folder_called_like_a_partition_adds_no_column(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -69,11 +68,6 @@ def listed(tmp_path: Path) -> Callable[[str], WatchList]:
 @pytest.fixture
 def settings() -> AuditSettings:
     return AuditSettings()
-
-
-def rewrite(path: Path, **changes: object) -> None:
-    """Change a JSON file."""
-    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
 
 
 @pytest.fixture

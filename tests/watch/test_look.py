@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from model_hub import ModelHub
+from fake_hub import FakeHub
 
 from embaudit.questions.audit import AuditSettings
 from embaudit.watch.folders import checkpoint_folders
@@ -189,7 +189,7 @@ def test_a_folder_of_checkpoints_that_is_gone(listed: Callable[[str], WatchList]
 # ---- the hub ----
 
 
-def test_a_commit_that_was_seen_is_not_fetched_again(hub: ModelHub, put: Put, tmp_path: Path) -> None:
+def test_a_commit_that_was_seen_is_not_fetched_again(hub: FakeHub, put: Put, tmp_path: Path) -> None:
     hub.repositories["owner/name"] = put(tmp_path / "repository", 0)
     source, history = repository(), History()
     first = ask(source, history)
@@ -198,10 +198,10 @@ def test_a_commit_that_was_seen_is_not_fetched_again(hub: ModelHub, put: Put, tm
     audited(history, first)
     hub.requests.clear()
     assert not ask(source, history).needs_audit
-    assert hub.requests == ["/api/models/owner/name"], "one small question"
+    assert hub.requests == ["GET /api/models/owner/name"], "one small question"
 
 
-def test_a_commit_of_the_same_content_is_unchanged(hub: ModelHub, put: Put, tmp_path: Path) -> None:
+def test_a_commit_of_the_same_content_is_unchanged(hub: FakeHub, put: Put, tmp_path: Path) -> None:
     folder = hub.repositories["owner/name"] = put(tmp_path / "repository", 0)
     hub.commits["owner/name"] = A
     source, history = repository(), History()
@@ -221,7 +221,7 @@ def test_a_commit_of_the_same_content_is_unchanged(hub: ModelHub, put: Put, tmp_
     assert previous.revision == B
 
 
-def test_a_repository_that_goes_back_is_known(hub: ModelHub, put: Put, tmp_path: Path) -> None:
+def test_a_repository_that_goes_back_is_known(hub: FakeHub, put: Put, tmp_path: Path) -> None:
     folder = hub.repositories["owner/name"] = put(tmp_path / "repository", 0)
     source, history = repository(), History()
     found = []
@@ -237,7 +237,7 @@ def test_a_repository_that_goes_back_is_known(hub: ModelHub, put: Put, tmp_path:
     assert newest.revision == C
 
 
-def test_a_hub_that_is_down_is_unreachable_and_comes_back(hub: ModelHub, put: Put, tmp_path: Path) -> None:
+def test_a_hub_that_is_down_is_unreachable_and_comes_back(hub: FakeHub, put: Put, tmp_path: Path) -> None:
     hub.repositories["owner/name"] = put(tmp_path / "repository", 0)
     for status in (500, 503, 429):
         hub.status = status
@@ -248,7 +248,7 @@ def test_a_hub_that_is_down_is_unreachable_and_comes_back(hub: ModelHub, put: Pu
     assert ask(repository(), History()).needs_audit
 
 
-def test_a_repository_that_is_not_there_is_a_failure(hub: ModelHub) -> None:
+def test_a_repository_that_is_not_there_is_a_failure(hub: FakeHub) -> None:
     found = ask(repository("owner/gone"), History())
     assert (found.status, found.reason) == (
         "failed",
@@ -256,13 +256,13 @@ def test_a_repository_that_is_not_there_is_a_failure(hub: ModelHub) -> None:
     )
 
 
-def test_a_branch_that_is_not_there_is_a_failure(hub: ModelHub, put: Put, tmp_path: Path) -> None:
+def test_a_branch_that_is_not_there_is_a_failure(hub: FakeHub, put: Put, tmp_path: Path) -> None:
     hub.repositories["owner/name"] = put(tmp_path / "repository", 0)
     assert "no revision 'dev'" in str(ask(repository(branch="dev"), History()).reason)
     assert ask(repository(branch="v1"), History()).source.name == "owner/name@v1"
 
 
-def test_weights_in_a_pickle_fail_with_their_commit(hub: ModelHub, put: Put, tmp_path: Path) -> None:
+def test_weights_in_a_pickle_fail_with_their_commit(hub: FakeHub, put: Put, tmp_path: Path) -> None:
     folder = hub.repositories["owner/name"] = put(tmp_path / "repository", 0)
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
     found = ask(repository(), History())
@@ -271,14 +271,14 @@ def test_weights_in_a_pickle_fail_with_their_commit(hub: ModelHub, put: Put, tmp
     assert "only as a pickle" in str(found.reason)
 
 
-def test_without_fetching_a_new_commit_is_only_named(hub: ModelHub, put: Put, tmp_path: Path) -> None:
+def test_without_fetching_a_new_commit_is_only_named(hub: FakeHub, put: Put, tmp_path: Path) -> None:
     hub.repositories["owner/name"] = put(tmp_path / "repository", 0)
     found = look(repository(), History())
     assert (found.needs_audit, found.checkpoint_id, found.is_new) == (True, None, True)
     assert not any("resolve" in path for path in hub.requests)
 
 
-def test_an_organisation_is_its_embedding_models(hub: ModelHub, put: Put, tmp_path: Path) -> None:
+def test_an_organisation_is_its_embedding_models(hub: FakeHub, put: Put, tmp_path: Path) -> None:
     folder = put(tmp_path / "repository", 0)
     for name, tags in (
         ("owner/e5-small", ["sentence-transformers", "en"]),
@@ -301,7 +301,7 @@ def test_an_organisation_is_its_embedding_models(hub: ModelHub, put: Put, tmp_pa
 
 
 def test_a_repository_named_by_itself_is_not_watched_twice(
-    hub: ModelHub, put: Put, tmp_path: Path, listed: Callable[[str], WatchList]
+    hub: FakeHub, put: Put, tmp_path: Path, listed: Callable[[str], WatchList]
 ) -> None:
     for name in ("owner/a", "owner/b"):
         hub.repositories[name], hub.tags[name] = put(tmp_path / "repository", 0), ["sentence-transformers"]
@@ -325,7 +325,7 @@ def test_a_repository_named_by_itself_is_not_watched_twice(
 
 
 def test_an_organisation_whose_hub_is_silent(
-    hub: ModelHub, listed: Callable[[str], WatchList], monkeypatch: pytest.MonkeyPatch
+    hub: FakeHub, listed: Callable[[str], WatchList], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("embaudit.system.hub.LISTING_SECONDS", 0.3)
     hub.is_silent = True

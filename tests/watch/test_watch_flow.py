@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from model_hub import ModelHub
+from fake_hub import FakeHub
 
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.gate import GateTripped
@@ -278,7 +278,7 @@ def test_other_settings_are_a_new_baseline(watcher: Watcher, put: Put) -> None:
 
 
 @pytest.mark.slow
-def test_the_life_of_a_repository(watcher: Watcher, put: Put, hub: ModelHub) -> None:
+def test_the_life_of_a_repository(watcher: Watcher, put: Put, hub: FakeHub) -> None:
     folder = hub.repositories["owner/name"] = put(watcher.folder / "repository", 0)
     hub.commits["owner/name"] = A
     put(watcher.folder / "model", 3)
@@ -302,7 +302,7 @@ def test_the_life_of_a_repository(watcher: Watcher, put: Put, hub: ModelHub) -> 
     assert outcomes(described)["name"] == "unchanged"
     fetched = len(hub.requests)
     watcher.red("Checkpoint not read")
-    assert hub.requests[fetched:] == ["/api/models/owner/name", "/api/models/owner/gone"]
+    assert hub.requests[fetched:] == ["GET /api/models/owner/name", "GET /api/models/owner/gone"]
 
     put(folder, 1)
     hub.commits["owner/name"] = C
@@ -317,7 +317,7 @@ def test_the_life_of_a_repository(watcher: Watcher, put: Put, hub: ModelHub) -> 
 
 
 @pytest.mark.slow
-def test_an_organisation_grows(watcher: Watcher, put: Put, hub: ModelHub) -> None:
+def test_an_organisation_grows(watcher: Watcher, put: Put, hub: FakeHub) -> None:
     def publish(name: str, seed: int, *tags: str) -> None:
         hub.repositories[name], hub.tags[name] = put(watcher.folder / name, seed), ["sentence-transformers", *tags]
 

@@ -176,34 +176,27 @@ def test_a_list_that_is_not_there(tmp_path: Path) -> None:
         read_watch_list(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ('address = "https://search.example"', "send_texts = true"),
-        ('address = "http://me:secret@localhost"', "EMBAUDIT_API_KEY"),
-        ('api = "tei"', "address"),
-        ('address = "http://localhost"\napi = "colbert"', "api"),
-    ],
-)
-def test_an_endpoint_that_cannot_be_asked_is_refused(listed: Read, line: str, said: str) -> None:
-    with pytest.raises(UsageError, match=said) as refused:
-        listed(f'[[endpoint]]\n{line}\ncheckpoint = "packaged:all-MiniLM-L6-v2"')
-    assert "secret" not in str(refused.value)
+ENDPOINT = '[[endpoint]]\n{}\ncheckpoint = "packaged:all-MiniLM-L6-v2"'
+INDEX = "[[index]]\n{}"
 
 
 @pytest.mark.parametrize(
-    ("lines", "said"),
+    ("entry", "lines", "said"),
     [
-        ('function = "best"', "Entry 1 of .*index.*store is missing"),
-        ('store = "x"', "Entry 1 of .*index.*no function"),
-        ('store = "x"\nfunction = "https://search.example"', "send_texts = true"),
-        ('store = "x"\nfunction = "http://me:secret@localhost"', "EMBAUDIT_API_KEY"),
-        ('store = "x"\nfunction = "best"\nalso = ["https://search.example"]', "send_texts = true"),
-        ('store = "x"\nfunction = "best"\nrows = 0', "Entry 1 of .*rows"),
-        ('store = "x"\nfunction = "best"\nvectr = "v"', "did you mean vector"),
+        (ENDPOINT, 'address = "https://search.example"', "send_texts = true"),
+        (ENDPOINT, 'address = "http://me:secret@localhost"', "EMBAUDIT_API_KEY"),
+        (ENDPOINT, 'api = "tei"', "address"),
+        (ENDPOINT, 'address = "http://localhost"\napi = "colbert"', "api"),
+        (INDEX, 'function = "best"', "Entry 1 of .*index.*store is missing"),
+        (INDEX, 'store = "x"', "Entry 1 of .*index.*no function"),
+        (INDEX, 'store = "x"\nfunction = "https://search.example"', "send_texts = true"),
+        (INDEX, 'store = "x"\nfunction = "http://me:secret@localhost"', "EMBAUDIT_API_KEY"),
+        (INDEX, 'store = "x"\nfunction = "best"\nalso = ["https://search.example"]', "send_texts = true"),
+        (INDEX, 'store = "x"\nfunction = "best"\nrows = 0', "Entry 1 of .*rows"),
+        (INDEX, 'store = "x"\nfunction = "best"\nvectr = "v"', "did you mean vector"),
     ],
 )
-def test_an_index_that_cannot_be_looked_at_is_refused(listed: Read, lines: str, said: str) -> None:
+def test_what_cannot_be_asked_or_looked_at_is_refused(listed: Read, entry: str, lines: str, said: str) -> None:
     with pytest.raises(UsageError, match=said) as refused:
-        listed(f"[[index]]\n{lines}")
+        listed(entry.format(lines))
     assert "secret" not in str(refused.value)

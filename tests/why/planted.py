@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -202,22 +203,16 @@ def a_score_that_is_too_high(kept: Kept, folder: Path) -> Planted:
     return Planted(parquet(kept.with_rows([]), folder), query, expect, ("cut-off", "score"), {"min_score": 0.99})
 
 
-@plant
-def a_dozen_copies(kept: Kept, folder: Path) -> Planted:
-    query, expect = kept.queries[8]
+def copies(kept: Kept, folder: Path, number: int, count: int) -> Planted:
+    query, expect = kept.queries[number]
     cosine = cosine_of(kept, query, kept.texts[place_of(expect)]) + 0.02
     vector = at_cosine(kept.of(query)[0], cosine, 0)
-    rows = [(f"x-{n}", "The same passage of a manual, stored many times over by a job", vector) for n in range(12)]
+    rows = [(f"x-{n}", "The same passage of a manual, stored many times over by a job", vector) for n in range(count)]
     return Planted(parquet(kept.with_rows(rows), folder), query, expect, ("cut-off", "copies"))
 
 
-@plant
-def ninety_copies(kept: Kept, folder: Path) -> Planted:
-    query, expect = kept.queries[9]
-    cosine = cosine_of(kept, query, kept.texts[place_of(expect)]) + 0.02
-    vector = at_cosine(kept.of(query)[0], cosine, 0)
-    rows = [(f"x-{n}", "The same passage of a manual, stored many times over by a job", vector) for n in range(90)]
-    return Planted(parquet(kept.with_rows(rows), folder), query, expect, ("cut-off", "copies"))
+PLANTS["a dozen copies"] = partial(copies, number=8, count=12)
+PLANTS["ninety copies"] = partial(copies, number=9, count=90)
 
 
 @plant
@@ -264,24 +259,9 @@ def behind_the_limit(kept: Kept, folder: Path, number: int, *, is_whole: bool) -
     return Planted(store, query, "wanted", ("text", "beyond the limit"))
 
 
-@plant
-def a_passage_behind_the_limit(kept: Kept, folder: Path) -> Planted:
-    return behind_the_limit(kept, folder, 13, is_whole=True)
-
-
-@plant
-def a_sentence_behind_the_limit(kept: Kept, folder: Path) -> Planted:
-    return behind_the_limit(kept, folder, 14, is_whole=False)
-
-
-@plant
-def another_sentence_behind_the_limit(kept: Kept, folder: Path) -> Planted:
-    return behind_the_limit(kept, folder, 15, is_whole=False)
-
-
-@plant
-def a_third_sentence_behind_the_limit(kept: Kept, folder: Path) -> Planted:
-    return behind_the_limit(kept, folder, 16, is_whole=False)
+PLANTS["a passage behind the limit"] = partial(behind_the_limit, number=13, is_whole=True)
+for number, name in enumerate(("a", "another", "a third"), start=14):
+    PLANTS[f"{name} sentence behind the limit"] = partial(behind_the_limit, number=number, is_whole=False)
 
 
 @plant

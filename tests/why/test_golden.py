@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
+from kept_texts import PACKAGED, Kept, named, parquet
+from planted_up import COME_UP
+from told_in_full import faults_of
 
+import embaudit
 from embaudit.corpora.golden import GoldenQuery, load_golden, load_golden_folder, read_golden
 from embaudit.measures.quality.golden import GoldenChanges
 from embaudit.measures.quality.material import Collection, golden_of
+from embaudit.questions.answer import WhyCaseRow
 from embaudit.questions.switch.material import OldAndNew, SwitchedSearch
+from embaudit.questions.why.report import WhyReport
+from embaudit.questions.why.unexpected import LeftOut, without_words
 from embaudit.words.errors import CorpusError, EmbauditError, UsageError
+from tests.some_rows import mostly_slow
 
 WANTED = [GoldenQuery("first query", ("a", "b")), GoldenQuery("second, with a comma", ("7",))]
 FORMS = {
@@ -106,3 +117,88 @@ def test_answers_are_found_by_id_or_text_and_else_named(tmp_path: Path) -> None:
     golden.unlink()
     with pytest.raises(CorpusError, match=r"none of golden\.csv"):
         load_golden_folder(str(tmp_path))
+
+
+# ---- why a row came up: planted causes are named and confirmed, and ranks without words are those of a slow loop ----
+
+
+def asked(store: Path, query: str, row: str, **given: Any) -> WhyReport:
+    return embaudit.why(store, PACKAGED, query, unexpected=row, device="cpu", **given)
+
+
+@pytest.mark.parametrize("name", mostly_slow(COME_UP, ("a word in another sense", "a heading")))
+def test_a_planted_cause_is_named_and_confirmed(name: str, kept: Kept, tmp_path: Path) -> None:
+    planted = COME_UP[name](kept, tmp_path)
+    report = asked(planted.store, planted.query, planted.expect, **planted.given)
+    assert named(report) == planted.wanted
+    assert report.lost[0].is_confirmed
+    assert (report.verdict, report.exit_code) == ("came up", 1)
+    assert not faults_of(report)
+    (row,) = report.rows()[WhyCaseRow]
+    assert row["mended_rank"] > 10
+
+
+def rank_without(kept: Kept, rows: dict[str, str], query: str, row: str, one: LeftOut) -> int:
+    """By a loop over all rows, each word taken out by splitting the text at it."""
+
+    def rest(text: str) -> str:
+        parts = re.split(r"([^\W_]+)", text)
+        return " ".join("".join(part for part in parts if part.lower() not in one.words).split())
+
+    texts = {**rows, row: rest(rows[row])} if one.side == "text" else rows
+    asked_as = kept.of(rest(query) if one.side == "query" else query)[0]
+    cosines = {name: float(asked_as @ kept.vectors[place]) for place, name in enumerate(kept.ids)}
+    cosines[row] = float(asked_as @ kept.of(texts[row])[0])
+    return 1 + sum(cosine > cosines[row] + 1e-5 for cosine in cosines.values())
+
+
+def test_ranks_without_words_are_those_of_a_loop(kept: Kept, tmp_path: Path) -> None:
+    planted = COME_UP["a word in another sense"](kept, tmp_path)
+    report = asked(planted.store, planted.query, planted.expect)
+    up = report.came_up[0]
+    rows = {row["id"]: row["text"] for row in pq.read_table(planted.store).to_pylist()}
+    left_out = [*up.left_out[:4], *up.left_out[-3:]]
+    assert {one.side for one in left_out} == {"query", "text"}
+    for one in left_out:
+        assert one.attempt.rank == rank_without(kept, rows, planted.query, planted.expect, one), one
+    # Singles were enough on either side, so no pair was tried.
+    assert all(len(one.words) == 1 for one in up.left_out)
+
+
+def test_a_row_that_does_not_come_up_is_said_to_be_where_it_is(kept: Kept, tmp_path: Path) -> None:
+    store = parquet(kept.with_rows([]), tmp_path, lang=["de" if n % 2 else "en" for n in range(len(kept.ids))])
+    query, first = kept.queries[3]
+    order = np.argsort(-(kept.vectors @ kept.of(query)[0]))
+    far = kept.ids[int(order[300])]
+    report = asked(store, query, far)
+    assert (report.verdict, report.exit_code, report.lost[0].lost) == ("not shown", 0, "not shown")
+    assert "It is 301st, and the first 10 are shown." in report.line
+    other = "en" if int(first.removeprefix("row-")) % 2 else "de"
+    assert "filter leaves it out" in asked(store, query, first, where={"lang": other}).line
+    assert "score is below" in asked(store, query, first, min_score=0.99).line
+    both = embaudit.why(store, PACKAGED, [query, query], unexpected=[first, far], device="cpu")
+    # One query with several rows: the nearest.
+    assert [one.lost for one in both.lost] == ["came up"]
+    several = embaudit.why(store, PACKAGED, {query: far, kept.queries[4][0]: kept.queries[4][1]}, device="cpu")
+    assert several.verdict == "lost"
+    assert asked(store, query, "row-none").lost[0].lost == "absent"
+
+
+def test_what_is_asked_of_both_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="one did not"):
+        embaudit.why(tmp_path, PACKAGED, "a query", "row-1", unexpected="row-2")
+    with pytest.raises(UsageError, match="2 times and --unexpected 1"):
+        embaudit.why(tmp_path, PACKAGED, ["a query", "another"], unexpected=["row-2"])
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "rest"),
+    [
+        ("The Cat, the dog and the cat's", ("the", "cat"), ", dog and 's"),
+        ("cats and cat_food", ("cat",), "cats and _food"),
+        ("a.b (c)", ("c",), "a.b ()"),
+        ("x-ray of x", ("x",), "-ray of"),
+    ],
+)
+def test_words_are_left_out_wherever_they_stand(text: str, words: tuple[str, ...], rest: str) -> None:
+    assert without_words(text, words) == rest

@@ -12,7 +12,7 @@ import faiss
 import numpy as np
 import pytest
 from kept_texts import PACKAGED, Kept, named, parquet, walked
-from stores.test_langchain_faiss import build as langchain_folder
+from stores.test_framework_folders import build as langchain_folder
 
 import embaudit
 from embaudit.words.errors import CorpusError

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -32,214 +33,181 @@ CASE = Case("a query", "policy-17", ROW, is_own=True, passes=True, rank=1, cosin
 PIECE = TextPiece("the end", 200, 300, 270, True)
 READ = ReadOfText(412, 256)
 FIELD = InAField("source", "acme_q3.pdf", ("acme", "q3"), 2, 9)
+
+
+def told(lost: str, cause: str, said: str, **known: Any) -> tuple[Case, str, str, str]:
+    return replace(CASE, **known), lost, cause, said
+
+
 # What is known of a case, what is lost, why, and a word of the sentence.
 RULES: dict[str, tuple[Case, str, str, str]] = {
-    "no such row": (replace(CASE, row=None), "absent", "", "No row has"),
-    "its text in pieces": (replace(CASE, row=None, elsewhere=("c-1", "c-2")), "absent", "pieces", "c-1, c-2"),
-    "the filter leaves it out": (replace(CASE, passes=False), "filter", "", "leaves it out"),
-    "no vector": (replace(CASE, vector="missing", rank=None), "vector", "missing", "missing"),
-    "zeros": (replace(CASE, vector="zeros only"), "vector", "zeros only", "zeros only"),
-    "found by exact search alone": (replace(CASE, rank=10), "found", "", "10th of 10"),
-    "found by the store": (replace(CASE, answer=answer(3)), "found", "", "3rd of 10"),
-    "found, though it is foreign": (replace(CASE, is_own=False, answer=answer(3)), "found", "", "3rd"),
-    "foreign": (replace(CASE, is_own=False, rank=900, apart=0.7), "vector", "foreign", "0.7"),
-    "of another text": (replace(CASE, is_own=False, rank=90, of_other="r5"), "vector", "another text", "r5"),
-    "a copy of it is found": (
-        replace(CASE, rank=3, answer=answer(None, copy=("r9", 2))),
-        "found",
-        "copy",
-        "r9, is 2nd",
+    "no such row": told("absent", "", "No row has", row=None),
+    "its text in pieces": told("absent", "pieces", "c-1, c-2", row=None, elsewhere=("c-1", "c-2")),
+    "the filter leaves it out": told("filter", "", "leaves it out", passes=False),
+    "no vector": told("vector", "missing", "missing", vector="missing", rank=None),
+    "zeros": told("vector", "zeros only", "zeros only", vector="zeros only"),
+    "found by exact search alone": told("found", "", "10th of 10", rank=10),
+    "found by the store": told("found", "", "3rd of 10", answer=answer(3)),
+    "found, though it is foreign": told("found", "", "3rd", is_own=False, answer=answer(3)),
+    "foreign": told("vector", "foreign", "0.7", is_own=False, rank=900, apart=0.7),
+    "of another text": told("vector", "another text", "r5", is_own=False, rank=90, of_other="r5"),
+    "a copy of it is found": told("found", "copy", "r9, is 2nd", rank=3, answer=answer(None, copy=("r9", 2))),
+    "not reached": told("search", "approximate", "Exactly it is 3rd", rank=3, answer=answer(None)),
+    "by another metric": told("search", "metric", "by cosine, it is 2nd, and not 214th", rank=214, declared_rank=2),
+    "copies above": told("cut-off", "copies", "9 copies", rank=14, above=above(4) + above(9, "copy")),
+    "behind the limit": told(
+        "text", "beyond the limit", "behind token 256", rank=214, piece=PIECE, piece_rank=1, read=READ
     ),
-    "not reached": (replace(CASE, rank=3, answer=answer(None)), "search", "approximate", "Exactly it is 3rd"),
-    "by another metric": (
-        replace(CASE, rank=214, declared_rank=2),
-        "search",
-        "metric",
-        "by cosine, it is 2nd, and not 214th",
+    "in a piece": told(
+        "text", "piece", "words 201 to 300", rank=214, piece=replace(PIECE, is_behind=False), piece_rank=2, read=READ
     ),
-    "copies above": (replace(CASE, rank=14, above=above(4) + above(9, "copy")), "cut-off", "copies", "9 copies"),
-    "behind the limit": (
-        replace(CASE, rank=214, piece=PIECE, piece_rank=1, read=READ),
-        "text",
-        "beyond the limit",
-        "behind token 256",
-    ),
-    "in a piece": (
-        replace(CASE, rank=214, piece=replace(PIECE, is_behind=False), piece_rank=2, read=READ),
-        "text",
-        "piece",
-        "words 201 to 300",
-    ),
-    "a piece that helps too little": (replace(CASE, rank=214, piece=PIECE, piece_rank=11), "function", "", "214th"),
-    "hubs above": (replace(CASE, rank=12, above=above(9) + above(2, "hub")), "function", "hubs", "everybody's results"),
-    "junk above": (
-        replace(CASE, rank=12, above=above(9) + above(2, "no content")),
-        "function",
-        "no content",
-        "without content",
-    ),
-    "sticky tokens": (
-        replace(CASE, rank=214, sticky=("'##ⁱ' × 8",), sticky_rank=2, readings=(("in lower case", 3),)),
+    "a piece that helps too little": told("function", "", "214th", rank=214, piece=PIECE, piece_rank=11),
+    "hubs above": told("function", "hubs", "everybody's results", rank=12, above=above(9) + above(2, "hub")),
+    "junk above": told("function", "no content", "without content", rank=12, above=above(9) + above(2, "no content")),
+    "sticky tokens": told(
         "function",
         "sticky tokens",
         "'##ⁱ' × 8",
+        rank=214,
+        sticky=("'##ⁱ' × 8",),
+        sticky_rank=2,
+        readings=(("in lower case", 3),),
     ),
-    "a typo": (
-        replace(CASE, rank=214, readings=(("as 'x'", 2), ("in lower case", 90))),
-        "function",
-        "query",
-        "its typos mended",
+    "a typo": told("function", "query", "its typos mended", rank=214, readings=(("as 'x'", 2), ("in lower case", 90))),
+    "just behind": told("cut-off", "k", "12th", rank=12, above=above(11)),
+    "near copies above": told("cut-off", "copies", "9 near copies", rank=14, above=above(4) + above(9, "near copy")),
+    "one near copy above": told("cut-off", "copies", "near", rank=11, above=above(9) + above(1, "near copy")),
+    "headings above": told(
+        "function", "few words", "2 rows of a few words", rank=12, above=above(9) + above(2, "few words")
     ),
-    "just behind": (replace(CASE, rank=12, above=above(11)), "cut-off", "k", "12th"),
-    "near copies above": (
-        replace(CASE, rank=14, above=above(4) + above(9, "near copy")),
-        "cut-off",
-        "copies",
-        "9 near copies",
-    ),
-    "one near copy above": (
-        replace(CASE, rank=11, above=above(9) + above(1, "near copy")),
-        "cut-off",
-        "copies",
-        "near",
-    ),
-    "headings above": (
-        replace(CASE, rank=12, above=above(9) + above(2, "few words")),
-        "function",
-        "few words",
-        "2 rows of a few words",
-    ),
-    "odd ones of two kinds": (
-        replace(CASE, rank=13, above=above(9) + above(2, "few words") + above(1, "hub")),
+    "odd ones of two kinds": told(
         "function",
         "few words",
         "3 rows that are odd (2 of a few words, 1 in everybody's results)",
+        rank=13,
+        above=above(9) + above(2, "few words") + above(1, "hub"),
     ),
-    "just behind, with odd ones": (
-        replace(CASE, rank=14, above=above(12) + above(1, "hub")),
-        "cut-off",
-        "k",
-        "of those above it 1 in everybody's results",
+    "just behind, with odd ones": told(
+        "cut-off", "k", "of those above it 1 in everybody's results", rank=14, above=above(12) + above(1, "hub")
     ),
-    "in a field": (replace(CASE, rank=99, field=FIELD), "text", "another field", "'acme q3'"),
-    "in a field alone": (
-        replace(CASE, rank=99, field=replace(FIELD, rank=40, alone=2)),
-        "text",
-        "another field",
-        "by source alone, it is 2nd",
+    "in a field": told("text", "another field", "'acme q3'", rank=99, field=FIELD),
+    "in a field alone": told(
+        "text", "another field", "by source alone, it is 2nd", rank=99, field=replace(FIELD, rank=40, alone=2)
     ),
-    "a field that helps too little": (
-        replace(CASE, rank=99, field=replace(FIELD, rank=11, alone=12)),
-        "function",
-        "",
-        "99th",
+    "a field that helps too little": told("function", "", "99th", rank=99, field=replace(FIELD, rank=11, alone=12)),
+    "a piece by chance": told(
+        "function", "", "214th", rank=214, piece=PIECE, piece_rank=1, piece_answers=False, read=READ
     ),
-    "a piece by chance": (
-        replace(CASE, rank=214, piece=PIECE, piece_rank=1, piece_answers=False, read=READ),
-        "function",
-        "",
-        "214th",
-    ),
-    "a history": (
-        replace(CASE, rank=99, query_read=ReadOfText(900, 254), readings=(("by its last line alone", 1),)),
+    "a history": told(
         "function",
         "long query",
         "asked by its last line alone, it is 1st",
+        rank=99,
+        query_read=ReadOfText(900, 254),
+        readings=(("by its last line alone", 1),),
     ),
-    "a long query": (
-        replace(CASE, rank=99, query_read=ReadOfText(900, 254), readings=(("by its last line alone", 11),)),
+    "a long query": told(
         "function",
         "long query",
         "reads the first 254",
+        rank=99,
+        query_read=ReadOfText(900, 254),
+        readings=(("by its last line alone", 11),),
     ),
-    "a short query with several lines": (
-        replace(CASE, rank=99, query_read=ReadOfText(20, 254), readings=(("by its last line alone", 1),)),
+    "a short query with several lines": told(
         "function",
         "query",
         "by its last line alone, it is 1st",
+        rank=99,
+        query_read=ReadOfText(20, 254),
+        readings=(("by its last line alone", 1),),
     ),
-    "a filter of another type": (
-        replace(CASE, rank=3, answer=answer(None, typed=OfAnotherType("year", "2021", 2021, 1))),
+    "a filter of another type": told(
         "filter",
         "type",
         "asks for the text '2021' in year, and the row has the number 2021",
+        rank=3,
+        answer=answer(None, typed=OfAnotherType("year", "2021", 2021, 1)),
     ),
-    "another field has the id": (
-        replace(CASE, row=None, in_another=FoundElsewhere(("c-1", "c-2"), field="doc")),
+    "another field has the id": told(
         "absent",
         "another field",
         "doc has it, in c-1, c-2",
+        row=None,
+        in_another=FoundElsewhere(("c-1", "c-2"), field="doc"),
     ),
-    "another part has the id": (
-        replace(CASE, row=None, in_another=FoundElsewhere(("c-1",), part="faq-old")),
+    "another part has the id": told(
         "absent",
         "another part",
         "faq-old, in the same place",
+        row=None,
+        in_another=FoundElsewhere(("c-1",), part="faq-old"),
     ),
-    "an id like it": (replace(CASE, row=None, near_ids=("policy-017",)), "absent", "", "look like it: policy-017"),
-    "three times k": (replace(CASE, rank=30, above=above(29)), "cut-off", "k", "30th"),
-    "farther": (replace(CASE, rank=31, above=above(30)), "function", "", "31st"),
-    "by its words": (replace(CASE, rank=214, words=2, hybrid=3), "function", "words", "besides, it is 3rd"),
-    "words, which are too few": (replace(CASE, rank=214, words=2, hybrid=11), "function", "words", "it is 11th"),
+    "an id like it": told("absent", "", "look like it: policy-017", row=None, near_ids=("policy-017",)),
+    "three times k": told("cut-off", "k", "30th", rank=30, above=above(29)),
+    "farther": told("function", "", "31st", rank=31, above=above(30)),
+    "by its words": told("function", "words", "besides, it is 3rd", rank=214, words=2, hybrid=3),
+    "words, which are too few": told("function", "words", "it is 11th", rank=214, words=2, hybrid=11),
     # A mend that is not enough, and the next rule, or none.
-    "foreign, and its answer behind the limit": (
-        replace(CASE, is_own=False, rank=900, again=300, piece=PIECE, piece_rank=1, read=READ),
+    "foreign, and its answer behind the limit": told(
         "text",
         "beyond the limit",
         "Confirmed: with that piece",
+        is_own=False,
+        rank=900,
+        again=300,
+        piece=PIECE,
+        piece_rank=1,
+        read=READ,
     ),
-    "foreign, and far by its own vector": (
-        replace(CASE, is_own=False, rank=900, again=300),
-        "vector",
-        "foreign",
-        "Not confirmed: encoded again, it is 300th",
+    "foreign, and far by its own vector": told(
+        "vector", "foreign", "Not confirmed: encoded again, it is 300th", is_own=False, rank=900, again=300
     ),
-    "foreign, and near by its own vector": (
-        replace(CASE, is_own=False, rank=900, again=2),
-        "vector",
-        "foreign",
-        "Confirmed: encoded again, it is 2nd, and not 900th",
+    "foreign, and near by its own vector": told(
+        "vector", "foreign", "Confirmed: encoded again, it is 2nd, and not 900th", is_own=False, rank=900, again=2
     ),
-    "zeros, and far by its own vector": (
-        replace(CASE, vector="zeros only", rank=None, again=90, field=FIELD),
+    "zeros, and far by its own vector": told(
         "text",
         "another field",
         "Confirmed: with source before the text, it is 2nd.",
+        vector="zeros only",
+        rank=None,
+        again=90,
+        field=FIELD,
     ),
-    "left out, and far with the value": (
-        replace(CASE, passes=False, rank=214, readings=(("in lower case", 4),)),
+    "left out, and far with the value": told(
         "function",
         "query",
         "Confirmed: asked in lower case, it is 4th, and not 214th",
+        passes=False,
+        rank=214,
+        readings=(("in lower case", 4),),
     ),
-    "left out, and its vector is zeros": (
-        replace(CASE, passes=False, vector="zeros only", rank=None, again=1),
-        "vector",
-        "zeros only",
-        "encoded again, it is 1st",
+    "left out, and its vector is zeros": told(
+        "vector", "zeros only", "encoded again, it is 1st", passes=False, vector="zeros only", rank=None, again=1
     ),
-    "just behind, where the store does not look": (
-        replace(CASE, rank=14, answer=answer(None), words=1, hybrid=2),
-        "function",
-        "words",
-        "besides, it is 2nd",
+    "just behind, where the store does not look": told(
+        "function", "words", "besides, it is 2nd", rank=14, answer=answer(None), words=1, hybrid=2
     ),
-    "just behind, and below a cut-off": (
-        replace(CASE, rank=14, below=frozenset({"asked in lower case"}), readings=(("in lower case", 2),)),
+    "just behind, and below a cut-off": told(
         "cut-off",
         "k",
         "with 20 results, it is 14th",
+        rank=14,
+        below=frozenset({"asked in lower case"}),
+        readings=(("in lower case", 2),),
     ),
-    "another function has it": (
-        replace(CASE, rank=214, also=ByAnother("other", 2, None, None, 500, 500)),
+    "another function has it": told(
         "function",
         "another function",
         "other has it at 2 of 500",
+        rank=214,
+        also=ByAnother("other", 2, None, None, 500, 500),
     ),
-    "another has it, perhaps": (replace(CASE, rank=214, also=ByAnother("o", 1, 1, 11, 9, 5)), "function", "", "214th"),
-    "the store could not be asked": (replace(CASE, rank=2, answer=answer(None, failed="503")), "found", "", "2nd"),
-    "no vector of the query": (replace(CASE, query_has_vector=False), "not told", "", "no vector"),
-    "never ranked": (replace(CASE, rank=None), "not told", "", "could not be ranked"),
+    "another has it, perhaps": told("function", "", "214th", rank=214, also=ByAnother("o", 1, 1, 11, 9, 5)),
+    "the store could not be asked": told("found", "", "2nd", rank=2, answer=answer(None, failed="503")),
+    "no vector of the query": told("not told", "", "no vector", query_has_vector=False),
+    "never ranked": told("not told", "", "could not be ranked", rank=None),
 }
 
 

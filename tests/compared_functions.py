@@ -1,0 +1,36 @@
+"""A checkpoint beside a client or a server of it, as parity compares them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from role_clients import opened
+
+from benchmarks.serving.server import Served, serving
+from embaudit.checkpoint import Checkpoint, LoadOptions
+from embaudit.embedders.checkpoint import CheckpointFunction
+from embaudit.embedders.opened import CallOptions, open_function
+from embaudit.measures.quality.material import Material
+from embaudit.questions.parity.parity import ParityReport, compare_with
+
+
+@contextmanager
+def endpoint_of(served: Served, **asked: Any) -> Iterator[Any]:
+    """An address as embaudit asks it, without a pause between attempts."""
+    with (
+        serving(served) as address,
+        open_function(address, LoadOptions(device="cpu"), CallOptions(**asked)) as endpoint,
+    ):
+        endpoint.wait_at_most = 0  # type: ignore[attr-defined]
+        yield endpoint
+
+
+def compared(checkpoint: Checkpoint, other: object, material: Material | None = None) -> ParityReport:
+    """What is said of a server, or of a client that is an object of a program."""
+    known, material = CheckpointFunction(checkpoint), material or Material()
+    if not isinstance(other, Served):
+        return compare_with(known, opened(other), material)
+    with endpoint_of(other) as endpoint:
+        return compare_with(known, endpoint, material)
