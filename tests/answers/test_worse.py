@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embaudit.questions.answer import AnswerFigure
+from embaudit.questions.report import AnswerFigure
 from embaudit.questions.worse import EarlierFigure, falls
 
 THEN = datetime(2026, 11, 27, 2, tzinfo=UTC)

@@ -11,9 +11,9 @@ from tiny_sentences import SENTENCES
 
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
 from embaudit.checkpoint.anatomy import LayerState
+from embaudit.measures.layers import LayerTextRow
 from embaudit.measures.layers.layers import LayerBatch, layer_batch, measure_layers
 from embaudit.measures.layers.steps import Collector
-from embaudit.measures.layers.tables import LayerTextRow
 from embaudit.measures.layers.terms import value_output
 
 

@@ -7,8 +7,7 @@ import shlex
 import click
 import pytest
 
-from embaudit.cli.help import EXAMPLES, HEADINGS, OWN
-from embaudit.cli.main import COMMANDS, cli
+from embaudit.cli.main import COMMANDS, EXAMPLES, HEADINGS, OWN, cli
 
 
 def every() -> dict[str, tuple[click.Command, click.Context]]:

@@ -13,8 +13,7 @@ from plausible import SCHEMAS, plausible_rows, stage_all
 from plausible_socm import TRACES, socm_pairs
 
 from embaudit.steps.staging.stage import write_columns
-from embaudit.warehouse.expectations.check import check_tables
-from embaudit.warehouse.expectations.results import ALL_SHARDS
+from embaudit.warehouse.expectations.check import ALL_SHARDS, check_tables
 from embaudit.warehouse.publish import ExpectationRow, StagedTable
 from embaudit.warehouse.tables import TABLES
 from embaudit.words.errors import StorageError

@@ -10,9 +10,9 @@ from rich.console import Console
 from embaudit.declared.document import Column, Page, Section, Table, Value
 from embaudit.declared.rule import Finding
 from embaudit.measures.tempscale.findings import section as temperature_section
-from embaudit.pages.audit import audit_page
 from embaudit.pages.general import gate_section, identity, stored_verdict
-from embaudit.pages.terminal import print_page, print_part, print_section, print_table
+from embaudit.pages.text import print_page, print_part, print_section, print_table
+from embaudit.pages.write import audit_page
 from embaudit.words.estimate import Estimate
 
 

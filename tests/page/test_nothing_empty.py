@@ -10,8 +10,8 @@ import pytest
 
 from embaudit.declared.document import Column, Page, Section, Table
 from embaudit.pages.html import render as as_html
-from embaudit.pages.markdown import render as as_markdown
-from embaudit.pages.terminal import print_page
+from embaudit.pages.text import print_page
+from embaudit.pages.text import render as as_markdown
 from embaudit.words.estimate import Estimate
 
 COLUMNS = (Column("first"), Column("hollow", ".2f"), Column("dashed"), Column("last", ","))

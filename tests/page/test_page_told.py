@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from told_before import unread
 
-from embaudit.pages.audit import audit_page
+from embaudit.pages.write import audit_page
 
 
 @pytest.mark.parametrize(

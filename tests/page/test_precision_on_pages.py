@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from embaudit.measures.sticky import page
+from embaudit.measures.sticky import findings
 from embaudit.pages.general import identity
 
 
 def said(facts: dict[str, Any], **changes: Any) -> str:
     rows = [{**row, **changes} for row in facts["sticky"]]
-    section = page.section({**facts, "sticky": rows})
+    section = findings.section({**facts, "sticky": rows})
     assert section is not None
     parts: Iterator[str] = (part for part in section.parts if isinstance(part, str))
     return " ".join(parts)

@@ -9,8 +9,8 @@ import pytest
 
 from embaudit.declared.chart import Chart
 from embaudit.measures import MEASURES
-from embaudit.pages.audit import read_audit
 from embaudit.pages.compare import SHARES, shares_section
+from embaudit.pages.write import read_audit
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.query import named_queries
 from embaudit.warehouse.regression import Figure

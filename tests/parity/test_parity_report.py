@@ -24,7 +24,7 @@ from embaudit.checkpoint import Checkpoint, LoadOptions, load_checkpoint
 from embaudit.embedders.checkpoint import CheckpointFunction
 from embaudit.embedders.endpoint.recognise import open_endpoint
 from embaudit.measures.quality.material import Material, sample_material
-from embaudit.pages.terminal import print_page
+from embaudit.pages.text import print_page
 from embaudit.questions.parity.compare import KindDifference
 from embaudit.questions.parity.findings import findings_of
 from embaudit.questions.parity.page import parity_page

@@ -12,7 +12,7 @@ from tiny import ENGLISH, tiny_bert
 
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
 from embaudit.measures.placement import PlacementSettings
-from embaudit.measures.placement.losses import placement_losses
+from embaudit.measures.placement.places import placement_losses
 from embaudit.measures.placement.work import findings
 from embaudit.measures.sticky.points import every_against_every
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from embaudit.corpora.downstream.labelled import Classification
 from embaudit.corpora.downstream.material import GradedPairs, Judgements, LabelledTexts
 from embaudit.corpora.downstream.retrieval import Retrieval, Similarity
-from embaudit.corpora.downstream.split import in_report, units_of
+from embaudit.corpora.downstream.task import in_report, units_of
 from embaudit.corpora.draw import content_order
 
 TEXTS = [f"text {i}" for i in range(41)]

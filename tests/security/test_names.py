@@ -16,7 +16,7 @@ from embaudit.checkpoint import CheckpointRef, LoadOptions, resolve
 from embaudit.checkpoint.load import describe
 from embaudit.cli.main import main
 from embaudit.corpora import load_corpus
-from embaudit.system.address import warehouse_at
+from embaudit.system.settings import warehouse_at
 from embaudit.warehouse.publish import publish
 from embaudit.warehouse.query import run_query
 from embaudit.words.errors import EmbauditError

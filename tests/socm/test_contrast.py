@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from random_clouds import by_definition, clouds_from, random_texts
 
-from embaudit.measures.socm.contrast import DISTANCES, contrasts, strangers
+from embaudit.measures.socm.lengths import DISTANCES, contrasts, strangers
 
 
 @given(queries=st.lists(st.integers(0, 8), max_size=40))

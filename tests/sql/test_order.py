@@ -14,7 +14,7 @@ import pytest
 from plausible import audit_record, expectation, measure_runs, plausible_rows
 from ready_warehouses import put_audit
 
-from embaudit.pages.audit import read_audit
+from embaudit.pages.write import read_audit
 from embaudit.warehouse.connect import open_reader, open_writer
 from embaudit.warehouse.export import tables_of
 from embaudit.warehouse.migrate import known_views

@@ -11,7 +11,7 @@ import pytest
 from tiny import tiny_bert
 
 from embaudit.measures import MEASURES
-from embaudit.pages.audit import _queries
+from embaudit.pages.write import _queries
 from embaudit.words.errors import UsageError
 
 ALONE = """

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tiny import tiny_bert
 
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
-from embaudit.checkpoint.eager import eager_attention
+from embaudit.checkpoint.anatomy.watch import eager_attention
 from embaudit.measures.sticky.evidence import attention
 from embaudit.measures.sticky.evidence.attention import (
     AttentionShift,

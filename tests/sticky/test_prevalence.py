@@ -7,9 +7,8 @@ import pytest
 from synthetic_points import moments_of, points_of
 
 from embaudit.measures.sticky.moments import Scores, score
-from embaudit.measures.sticky.prevalence import MeasuredLosses, losses, noise, prevalence, shares_at_least
 from embaudit.measures.sticky.search import halves
-from embaudit.measures.sticky.verdicts import severity_rows
+from embaudit.measures.sticky.verdicts import MeasuredLosses, losses, noise, prevalence, severity_rows, shares_at_least
 
 VOCABULARY = 30_000
 NONE = np.empty(0)

@@ -14,7 +14,7 @@ import pytest
 from commands import run_here
 from told_in_full import faults_of
 
-from embaudit.questions.vectors.parts import look_at_each
+from embaudit.questions.vectors.opened import look_at_each
 from embaudit.questions.vectors.question import VectorsQuestion
 from embaudit.stores.opened import open_store
 from embaudit.stores.place import SeveralParts

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from embaudit.stores.llama_index import embedded_text
+from embaudit.stores.frameworks import embedded_text
 from embaudit.stores.opened import open_store
 from embaudit.stores.place import ReadOptions
 from embaudit.words.errors import EmbauditError

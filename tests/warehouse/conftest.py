@@ -13,7 +13,7 @@ from uuid import uuid4
 import pytest
 from postgres_server import USER, Postgres
 
-from embaudit.system.address import Lake
+from embaudit.system.settings import Lake
 from embaudit.warehouse.publish import StagedTable
 
 TESTS = Path(__file__).resolve().parent.parent

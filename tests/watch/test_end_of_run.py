@@ -13,7 +13,7 @@ from prefect.states import Completed, Crashed, Failed, Running
 from ready_warehouses import put_audit
 
 from embaudit_tasks.steps import AUDIT_LABEL, GATE_LABEL
-from embaudit_tasks.watch_audit import end_of
+from embaudit_tasks.watch import end_of
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from embaudit.checkpoint import LoadOptions, load_checkpoint
 from embaudit.embedders.checkpoint import CheckpointFunction
 from embaudit.questions.passport.make import make_passport
 from embaudit.questions.passport.passport import Canary, Passport, as_base64
-from embaudit.watch.index_change import compare_passports, switch_revisions
+from embaudit.watch.history import compare_passports, switch_revisions
 
 CPU = LoadOptions(device="cpu")
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from index_library import Library, named
 
-from embaudit.questions.vectors.row_hash import hash_rows, hash_values
+from embaudit.questions.vectors.profile import hash_rows, hash_values
 from embaudit.questions.vectors.since import inspected
 from embaudit.questions.vectors.since.rows import ADDED, OVERWRITTEN, RowMarks, SeenRows, what_is_new
 

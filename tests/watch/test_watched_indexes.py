@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from index_library import Library, named, texts_of, told
 
-from embaudit.questions.answer import WrongRow
+from embaudit.questions.report import WrongRow
 
 
 def test_five_nights(library: Library) -> None:

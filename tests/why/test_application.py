@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from searched_stages import DENSE, Searched
 
-from embaudit.embedders.object.named import ObjectError
+from embaudit.embedders.object.interfaces import ObjectError
 from embaudit.questions.answered import answer_key, parameters_of
 from embaudit.questions.why.application import StageError, StageRow, open_application
 from embaudit.questions.why.question import WhyQuestion

@@ -10,9 +10,9 @@ from searched_stages import DENSE, Searched, ids
 from told_in_full import assert_told
 
 import embaudit
-from embaudit.pages.ci import checked_of
-from embaudit.questions.answer import AnswerFigureRow, WhyCaseRow
+from embaudit.pages.text import checked_of
 from embaudit.questions.answered import rows_of
+from embaudit.questions.report import AnswerFigureRow, WhyCaseRow
 from embaudit.questions.why.application import StageRow
 from embaudit.questions.why.question import WhyQuestion
 from embaudit.questions.why.stage_trace import inferred, trace_of

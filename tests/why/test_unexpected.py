@@ -14,7 +14,7 @@ from planted_up import COME_UP
 from told_in_full import faults_of
 
 import embaudit
-from embaudit.questions.answer import WhyCaseRow
+from embaudit.questions.report import WhyCaseRow
 from embaudit.questions.why.report import WhyReport
 from embaudit.questions.why.unexpected import LeftOut, without_words
 from embaudit.words.errors import UsageError
