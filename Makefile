@@ -92,8 +92,8 @@ format: .venv/.dev ## format and sort imports
 
 docs: .venv/.dev ## write the pages of tables, commands, settings and rules from what they describe
 	@$(BIN)/python -m embaudit.warehouse.markdown > docs/tables.md.new && mv docs/tables.md.new docs/tables.md
-	@$(BIN)/python -m embaudit.warehouse.tables.sql > sql/schema.sql.new && mv sql/schema.sql.new sql/schema.sql
-	@$(BIN)/python -m embaudit.questions.passport.schema > docs/passport.schema.json.new && mv docs/passport.schema.json.new docs/passport.schema.json
+	@$(BIN)/python -m embaudit.warehouse.markdown schema > sql/schema.sql.new && mv sql/schema.sql.new sql/schema.sql
+	@$(BIN)/python -m embaudit.questions.passport.passport > docs/passport.schema.json.new && mv docs/passport.schema.json.new docs/passport.schema.json
 	@for page in answers findings parity search switch vectors why; do \
 		$(BIN)/python -m embaudit.pages.rules < docs/$$page.md > docs/$$page.md.new && mv docs/$$page.md.new docs/$$page.md; done
 	@for page in commands settings; do \

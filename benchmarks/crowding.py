@@ -26,8 +26,8 @@ from embaudit.checkpoint import Checkpoint, Encoder, TextKind, load_checkpoint
 from embaudit.embedders.checkpoint import CheckpointFunction
 from embaudit.embedders.function import Answers, EmbeddingFunction
 from embaudit.questions.vectors.crowding import Crowding, crowding_in
+from embaudit.questions.vectors.forms import unit_float32
 from embaudit.questions.vectors.neighbours import NEAREST
-from embaudit.questions.vectors.unit import unit_float32
 from embaudit.statistics.intervals import exact_share
 from embaudit.stores.store import RowBatch, Store
 

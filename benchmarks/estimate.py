@@ -77,7 +77,7 @@ def child() -> None:
 
     import embaudit
     from embaudit.checkpoint import precision
-    from embaudit_flows import audit, estimate
+    from embaudit_flows import audit, measure
 
     display, rates = Recorded(), dict[str, int]()
     expected: dict[str, float] = {}
@@ -85,7 +85,7 @@ def child() -> None:
 
     def say_how_long(*given: Any) -> Any:
         nonlocal before
-        found = estimate.say_how_long(*given)
+        found = measure.say_how_long(*given)
         if found is not None:
             expected.update(found.seconds)
         before, display.processor = time.monotonic() - began, time.process_time()
@@ -98,13 +98,13 @@ def child() -> None:
 
     with (
         mock.patch.object(audit, "say_how_long", say_how_long),
-        mock.patch.object(estimate, "operations_per_second", operations_per_second),
+        mock.patch.object(measure, "operations_per_second", operations_per_second),
         shown_on(display),
     ):
         embaudit.audit(CHECKPOINT, PROFILE, device="cpu")
     ended = time.monotonic()
     found = {
-        "expected": sum(expected.values()) + estimate.FIXED_SECONDS,
+        "expected": sum(expected.values()) + measure.FIXED_SECONDS,
         "seconds": ended - began - before,
         "before": before,
         "after": ended - display.until,

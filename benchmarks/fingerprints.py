@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.field import only_child
+from embaudit.questions.vectors.builder import shipped_fingerprints, write_fingerprints
 from embaudit.questions.vectors.fingerprint import Fingerprint, HeldOutCounts, Origin, origin_of
-from embaudit.questions.vectors.fingerprint_file import shipped_fingerprints, write_fingerprints
 from embaudit.questions.vectors.fitted import FEWEST_OWNERS, different_units, fitted, with_owners_joined
 from embaudit.statistics.intervals import score_share
 from embaudit.stores.opened import open_store

@@ -35,8 +35,8 @@ from embaudit.measures.sticky.plan import (
     shortlist_length,
 )
 from embaudit.measures.sticky.points import SCORING_GROUPS, Points, every_against_every
-from embaudit.measures.sticky.prevalence import MeasuredLosses, Prevalence, losses, noise, prevalence
 from embaudit.measures.sticky.search import RankAgreement, Stage, agreement, halves, keep_worst, predict, reliability
+from embaudit.measures.sticky.verdicts import MeasuredLosses, Prevalence, losses, noise, prevalence
 from embaudit.statistics.intervals import spearman
 
 STSB = Path(__file__).resolve().parents[2] / "shared/data/sts/stsb"

@@ -10,8 +10,8 @@ from benchmarks.measured import Measured, as_scanned
 from benchmarks.search import CHECKPOINT, MODERATE, count_severe, measure_every_token, play
 from embaudit.checkpoint import Encoder, load_checkpoint
 from embaudit.measures.sticky.plan import choose_tokens
-from embaudit.measures.sticky.prevalence import losses, noise, shares_at_least
 from embaudit.measures.sticky.search import halves
+from embaudit.measures.sticky.verdicts import losses, noise, shares_at_least
 
 # Of the whole vocabulary with sixteen draws, every token takes as long as an audit of half an hour.
 TOKENS, DRAWS, BUDGET = 8_000, 8, 10_000

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.measured import Measured, sentences
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
-from embaudit.questions.vectors.sample import RowDraw
+from embaudit.questions.vectors.profile import RowDraw
 from embaudit.statistics.intervals import exact_count
 from embaudit.stores.store import RowBatch
 

@@ -12,24 +12,21 @@ from prefect.artifacts import create_link_artifact, create_markdown_artifact
 from prefect.states import Completed
 from pydantic import BaseModel
 
-from embaudit.pages.markdown import plain, render
-from embaudit.questions.answer import AnswerRow, Asks
-from embaudit.questions.answered import answer_key, question_key, rows_of, subjects_of
-from embaudit.questions.asked import question_of
+from embaudit.pages.text import plain, render
+from embaudit.questions.answered import answer_key, question_key, question_of, rows_of, subjects_of
 from embaudit.questions.passport.question import VerifyQuestion
 from embaudit.questions.question import Question
+from embaudit.questions.report import AnswerRow, Asks
 from embaudit.stores.place import StorePlace
-from embaudit.system.address import warehouse_at
-from embaudit.system.settings import Settings
+from embaudit.system.settings import Settings, warehouse_at
 from embaudit.warehouse.answers import latest_answer
 from embaudit.watch.asked import AnsweredNow, AskedEntry
 from embaudit.words.errors import EmbauditError, EmptyStore, ProblemFound, is_of_interrupt, one_line
 from embaudit.words.masking import shown_place
 from embaudit_flows.ending import ends_in_words, key_of_source, marked
-from embaudit_flows.gpu import gpu_slot
 from embaudit_flows.notify import Notifier, notify_on_failure
-from embaudit_flows.server.set_up import require_lasting_home
-from embaudit_tasks.ask import FOLDER, answer_question, keep_answer, page_of, reuse_answer, write_answer
+from embaudit_flows.server.set_up import gpu_slot, require_lasting_home
+from embaudit_tasks.publish import FOLDER, answer_question, keep_answer, page_of, reuse_answer, write_answer
 from embaudit_tasks.steps import in_a_run, run_logger
 
 # Nights are not of the same length: what is asked every week may be asked some hours early.

@@ -43,19 +43,17 @@ from embaudit.system.settings import Settings
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.gate import load_audit_policy
 from embaudit.warehouse.tables import TABLES
-from embaudit.warehouse.tables.findings import FindingRow, VerdictRow
+from embaudit.warehouse.tables.audits import FindingRow, VerdictRow
 from embaudit.words.errors import ProblemFound, UsageError, WarehouseError
 from embaudit.words.estimate import Estimate
 from embaudit_flows.audit_log import AuditLog, describe_check
 from embaudit_flows.ending import ends_in_words, pass_gate, publish_verdict, put_passport, put_report, show_and_end
-from embaudit_flows.estimate import HowLong, say_how_long
-from embaudit_flows.gpu import gpu_slot
-from embaudit_flows.measure import run_measure
+from embaudit_flows.measure import HowLong, run_measure, say_how_long
 from embaudit_flows.notify import Notifier, notify_on_failure
 from embaudit_flows.plan import AuditOutcome, AuditPlan, plan_audit
-from embaudit_tasks.corpora import ingest_corpus, mine_corpus
+from embaudit_flows.server.set_up import gpu_slot
 from embaudit_tasks.publish import check_staged, refresh_snapshot
-from embaudit_tasks.steps import AUDIT_LABEL, GATE_LABEL, in_a_run, label_run, run_step, say
+from embaudit_tasks.steps import AUDIT_LABEL, GATE_LABEL, in_a_run, ingest_corpus, label_run, mine_corpus, run_step, say
 
 
 def stage_findings(

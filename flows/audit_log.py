@@ -16,13 +16,7 @@ from embaudit.questions.audit import NOT_ASKED, AuditRequest
 from embaudit.steps.results import Staged, versions_of
 from embaudit.system.installed import content_key
 from embaudit.system.settings import Settings
-from embaudit.words.errors import (
-    CheckFailed,
-    EmbauditError,
-    is_of_interrupt,
-    machine_failure,
-    one_line,
-)
+from embaudit.words.errors import CheckFailed, EmbauditError, is_of_interrupt, machine_failure, one_line
 from embaudit.words.masking import mask_error, masked
 from embaudit_flows.plan import AuditPlan, library_versions
 from embaudit_tasks.publish import publish_audit

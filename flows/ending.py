@@ -25,16 +25,16 @@ from prefect.states import Completed, Failed
 
 from embaudit.declared.document import Page, Table
 from embaudit.measures import MEASURES
-from embaudit.pages.markdown import plain, render
+from embaudit.pages.text import plain, render
 from embaudit.steps.results import CheckpointSpec, Staged
 from embaudit.steps.staging.stage import read_rows
 from embaudit.system.settings import Settings
 from embaudit.warehouse.gate import GateTripped
-from embaudit.warehouse.gate.verdict import tripped_error
+from embaudit.warehouse.gate.facts import tripped_error
 from embaudit.words.errors import DoNotServe, EmbauditError, ProblemFound, is_of_interrupt, one_line
-from embaudit_flows.gpu import gpu_slot
 from embaudit_flows.notify import Notifier
 from embaudit_flows.plan import AuditOutcome
+from embaudit_flows.server.set_up import gpu_slot
 from embaudit_tasks.publish import gate_audit, write_passport_of, write_report
 from embaudit_tasks.steps import in_a_run, markdown_artifact, run_logger
 

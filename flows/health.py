@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from embaudit.words.errors import one_line
 from embaudit.words.sentences import duration
-from embaudit_flows.automations import DIED, LATE, MISSED, ZOMBIES
-from embaudit_flows.server.set_up import WORK_POOL
+from embaudit_flows.server.set_up import DIED, LATE, MISSED, WORK_POOL, ZOMBIES
 
 if TYPE_CHECKING:
     from prefect.client.orchestration import SyncPrefectClient

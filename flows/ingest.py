@@ -5,11 +5,10 @@ from __future__ import annotations
 from prefect import flow
 
 from embaudit.steps.results import StagedCorpus
-from embaudit.system.address import warehouse_at
-from embaudit.system.settings import Settings
+from embaudit.system.settings import Settings, warehouse_at
 from embaudit.words.errors import CheckFailed
-from embaudit_tasks.corpora import ingest_corpus
 from embaudit_tasks.publish import check_staged, publish_corpus, refresh_snapshot
+from embaudit_tasks.steps import ingest_corpus
 
 
 @flow(name="ingest", flow_run_name="ingest {name} from {source}", persist_result=False)

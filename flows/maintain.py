@@ -8,9 +8,8 @@ from prefect import flow
 from prefect.artifacts import create_markdown_artifact, create_table_artifact
 from pydantic import BaseModel
 
-from embaudit.pages.markdown import plain
-from embaudit.system.address import warehouse_at
-from embaudit.system.settings import Settings
+from embaudit.pages.text import plain
+from embaudit.system.settings import Settings, warehouse_at
 from embaudit_tasks.publish import delete_staged, prune_rows, refresh_snapshot, vacuum_warehouse
 
 MEBIBYTE = 1024**2

@@ -25,7 +25,7 @@ from embaudit.measures import MEASURES
 from embaudit.measures.listed import Profile, load_profile
 from embaudit.measures.measure import MeasureSettings
 from embaudit.measures.run import Engine, InThisProcess, Run
-from embaudit.pages.audit import audit_page, read_audit
+from embaudit.pages.write import audit_page, read_audit
 from embaudit.questions.audit import AuditRequest
 from embaudit.steps.results import CheckpointSpec, Staged, StagedCorpus, versions_here, versions_of
 from embaudit.system.installed import content_key

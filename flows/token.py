@@ -11,9 +11,8 @@ from embaudit.corpora import load_corpus
 from embaudit.corpora.records import read_chosen_pairs
 from embaudit.measures.sticky import StickySettings
 from embaudit.measures.sticky.insertion import SentencePair, distinct_sentences, split_sentences
-from embaudit.measures.sticky.inspect import find_token, inspect_reference, inspect_tokens
+from embaudit.measures.sticky.inspect import choose_reference_pairs, find_token, inspect_reference, inspect_tokens
 from embaudit.measures.sticky.points import VALIDATION_GROUPS, Points, every_against_every, given_pairs
-from embaudit.measures.sticky.reference import choose_reference_pairs
 from embaudit.measures.sticky.steps.files import read_u
 from embaudit.measures.sticky.steps.sentences import read_tokens, token_similarity
 from embaudit.steps.progress import show, tracked

@@ -13,8 +13,7 @@ from typing import Any
 
 from prefect import flow
 
-from embaudit.system.address import warehouse_at
-from embaudit.system.settings import Settings
+from embaudit.system.settings import Settings, warehouse_at
 from embaudit.warehouse.gate import load_audit_policy
 from embaudit.watch.history import History, read_watched
 from embaudit.watch.look import Source, SourceState, every_source, look
@@ -23,8 +22,7 @@ from embaudit.watch.watch_list import OrganisationEntry, WatchList, read_watch_l
 from embaudit.words.errors import HubUnreachable
 from embaudit_flows.ending import ends_in_words
 from embaudit_flows.notify import Notifier, notify_on_failure
-from embaudit_flows.watch_audits import in_this_process, on_workers, require_deployment
-from embaudit_flows.watch_record import WatchRecord
+from embaudit_flows.watch_record import WatchRecord, in_this_process, on_workers, require_deployment
 from embaudit_tasks.watch import ask_for_commit, ask_for_content, ask_for_models
 
 

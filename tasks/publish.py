@@ -9,26 +9,35 @@ Refreshes the copy that dashboards read, after every publication, if ``EMBAUDIT_
 Writes files beside the warehouse: the HTML pages of one audit and of all, and a checkpoint's passport.
 
 The tasks of maintenance: prune rows, delete files that are no longer needed, reclaim space.
+
+Tasks of a question: find an answer that holds, find a new one, keep it, write its page.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from prefect import task
 
 from embaudit.declared.document import Page
+from embaudit.declared.table import Row
 from embaudit.embedders.checkpoint import CheckpointFunction
-from embaudit.pages.write import write_index, write_page
+from embaudit.pages.html import render
+from embaudit.pages.write import write_file, write_index, write_page
+from embaudit.questions.answered import again
 from embaudit.questions.passport.make import make_passport
 from embaudit.questions.passport.passport import read_passport, write_passport
+from embaudit.questions.question import Progress, Question
+from embaudit.questions.report import AnswerRow, Report
 from embaudit.steps.results import CheckpointSpec, Staged, checkpoint_of, in_full_precision, stage_rows
 from embaudit.steps.staging.files import delete_leftovers, find_leftovers
-from embaudit.system.address import warehouse_at
 from embaudit.system.installed import content_key
-from embaudit.system.settings import Settings
+from embaudit.system.settings import Settings, warehouse_at
+from embaudit.warehouse.answers import beside_kept, find_answer, is_worse_again
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.expectations.check import check_tables
 from embaudit.warehouse.export import export
@@ -36,10 +45,10 @@ from embaudit.warehouse.gate import GateVerdict, load_policy, run_gate
 from embaudit.warehouse.prune import Keep, prune, vacuum
 from embaudit.warehouse.publish import AuditRecord, ExpectationRow, MeasureRun, StagedTable, publish, publish_content
 from embaudit.warehouse.tables import TABLES
-from embaudit.warehouse.tables.watch import AuditBackboneRow, GateResultRow
-from embaudit.watch.open_items import gate_outcome
-from embaudit.words.errors import CheckFailed, EmbauditError
-from embaudit_tasks.steps import audit_task, run_logger
+from embaudit.warehouse.tables.audits import AuditBackboneRow, GateResultRow
+from embaudit.watch.outcome import gate_outcome
+from embaudit.words.errors import CheckFailed, EmbauditError, StorageError
+from embaudit_tasks.steps import audit_task, run_logger, say
 
 
 @audit_task("check tables")
@@ -222,3 +231,53 @@ def delete_staged(staging: str, warehouse: str, days: int) -> dict[str, int]:
 def vacuum_warehouse(warehouse: str, wait_seconds: float) -> dict[str, Any]:
     """Reclaim the space of deleted rows."""
     return asdict(vacuum(warehouse, wait_seconds))
+
+
+FOLDER = "answers"
+
+
+@audit_task("look for an answer", "look for an answer {key}")
+def reuse_answer(key: str, warehouse: str, wait_seconds: float, staging: str) -> dict[str, Any] | None:
+    """The answer to the same question about the same content, which holds; that it was asked again is recorded."""
+    kept = find_answer(warehouse, key, wait_seconds)
+    # What is worse than last night is found anew, so that its finding is kept.
+    if kept is None or is_worse_again(kept, warehouse, wait_seconds):
+        return None
+    row = again(kept, datetime.now(UTC))
+    keep_answer.fn({AnswerRow: [row]}, warehouse, wait_seconds, staging)
+    return row
+
+
+@audit_task("answer", "{name}")
+def answer_question(question: Question, name: str, warehouse: str, wait_seconds: float) -> Report:
+    """Find the answer, and what of it is worse than before."""
+    report = question.answer(Progress(say))
+    if not isinstance(report, Report):
+        raise TypeError(f"{question.asks} ends in no report")
+    return beside_kept(question, report, warehouse, wait_seconds)
+
+
+@audit_task("keep the answer")
+def keep_answer(
+    rows: Mapping[type[Row], Sequence[Mapping[str, Any]]], warehouse: str, wait_seconds: float, staging: str
+) -> None:
+    """Check and publish the rows of an answer, all or nothing."""
+    key = str(rows[AnswerRow][0]["answer_id"])
+    staged = [stage_rows(staging, "answer", key, row, list(some)) for row, some in rows.items() if some]
+    publish_checked(staged, warehouse, wait_seconds, kept="Other answers are as they were.")
+
+
+@audit_task("write page", "write page of {answer_id}")
+def write_answer(report: Report, answer_id: str, reports: str) -> str:
+    """Write ``REPORTS/answers/<answer_id>.html``, replacing an earlier one; returns its path."""
+    path = page_of(answer_id, reports)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(f"Cannot write the page {path}: {error}.", kept="The answer is kept.") from error
+    write_file(render(report.page()), path)
+    return str(path)
+
+
+def page_of(answer_id: str, reports: str) -> Path:
+    return Path(reports) / FOLDER / f"{answer_id}.html"

@@ -20,10 +20,10 @@ from embaudit.measures.sticky import StickySettings
 from embaudit.measures.sticky.steps import candidates
 from embaudit.questions.audit import AuditRequest
 from embaudit.steps.results import CheckpointSpec
-from embaudit_flows import estimate
-from embaudit_flows.estimate import HowLong, mean_tokens, rounded, work_of
+from embaudit_flows import measure
+from embaudit_flows.measure import HowLong, mean_tokens, rounded, work_of
 from embaudit_flows.plan import AuditPlan, plan_audit
-from embaudit_tasks.corpora import ingest_corpus
+from embaudit_tasks.steps import ingest_corpus
 
 READABLE = Readable(
     layers=6,
@@ -131,8 +131,8 @@ def test_the_rest_is_estimated_again_before_what_takes_long(
     monkeypatch: pytest.MonkeyPatch, rates: list[float], said: str | None
 ) -> None:
     lines: list[str] = []
-    monkeypatch.setattr(estimate, "say", lines.append)
-    monkeypatch.setattr(estimate, "operations_per_second", lambda *_: rates.pop(0))
+    monkeypatch.setattr(measure, "say", lines.append)
+    monkeypatch.setattr(measure, "operations_per_second", lambda *_: rates.pop(0))
     plan = planned(scan_dtype="float32", device="cpu")
     how_long = HowLong(plan, read_by(plan))
     assert lines.pop().startswith("This takes about ")
@@ -145,8 +145,8 @@ def test_the_rest_is_estimated_again_before_what_takes_long(
 def test_the_rest_after_the_verdict_is_as_it_looks_then_and_not_said_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     lines: list[str] = []
     rates = [1e11, 4e11]
-    monkeypatch.setattr(estimate, "say", lines.append)
-    monkeypatch.setattr(estimate, "operations_per_second", lambda *_: rates.pop(0))
+    monkeypatch.setattr(measure, "say", lines.append)
+    monkeypatch.setattr(measure, "operations_per_second", lambda *_: rates.pop(0))
     plan = planned(scan_dtype="float32", device="cpu")
     how_long = HowLong(plan, read_by(plan))
     assert how_long.rest(["integrity", "quality"]) == "2.5 min"
@@ -190,7 +190,7 @@ def test_an_estimate_follows_the_precision_of_each_stage(
         asked_for.append(dtype)
         return made_up[dtype]
 
-    monkeypatch.setattr(estimate, "operations_per_second", rate)
+    monkeypatch.setattr(measure, "operations_per_second", rate)
     plan = planned(device="cpu", **asked)
     readable = read_by(plan)
     expected = HowLong(plan, readable).seconds
@@ -200,7 +200,7 @@ def test_an_estimate_follows_the_precision_of_each_stage(
         taken = sum(
             readable.operations(one) / made_up[runs_in[one.runs_in]]
             + readable.beside_layers(one) / made_up[runs_in.get("float32", runs_in[one.runs_in])]
-            + one.core_seconds / estimate.processors()
+            + one.core_seconds / measure.processors()
             for one in parts
         )
         assert expected[name] == pytest.approx(taken)

@@ -18,13 +18,11 @@ from told_before import QUOTED, unread
 
 from embaudit.declared.document import Column, Page, Section, Table, figures
 from embaudit.declared.rule import LEVELS, Finding, as_rows
-from embaudit.pages.ci import card_of
 from embaudit.pages.html import render as as_html
-from embaudit.pages.markdown import render as as_markdown
-from embaudit.pages.terminal import print_page
-from embaudit.questions.answer import AnswerFigureRow, AnswerFindingRow, WhyCaseRow
+from embaudit.pages.text import card_of, print_page
+from embaudit.pages.text import render as as_markdown
 from embaudit.questions.check.check import CheckReport
-from embaudit.questions.report import Report
+from embaudit.questions.report import AnswerFigureRow, AnswerFindingRow, Report, WhyCaseRow
 
 # What no text of ours says, and what is meant.
 WRONG = {

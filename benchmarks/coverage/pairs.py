@@ -21,7 +21,7 @@ from embaudit.measures.quality.passes import SERVED, Pass
 from embaudit.measures.quality.scale import measure_scale
 from embaudit.measures.quality.scores import CollectionScorer, PairScorer
 from embaudit.measures.socm.clouds import clouds_of
-from embaudit.measures.socm.contrast import contrasts, strangers
+from embaudit.measures.socm.lengths import contrasts, strangers
 from embaudit.measures.sticky.inspect import find_token
 from embaudit.remedies.temperature import Temperatures, temperature
 from embaudit.words.estimate import Estimate

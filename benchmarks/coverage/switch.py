@@ -11,11 +11,11 @@ from embaudit.checkpoint import Checkpoint
 from embaudit.corpora.tally import TextPair
 from embaudit.measures.quality.material import ScoredPairs
 from embaudit.measures.quality.passes import SERVED, MultiPoolingEncoder
-from embaudit.questions.switch.cut_offs import CutOffTransfer, ScaledPairs, default_cut_off, scales_of, transfer
 from embaudit.questions.switch.material import OldAndNew, SwitchedPairs, SwitchedSearch, search_of_vectors
 from embaudit.questions.switch.quality import compare_same_texts
 from embaudit.questions.switch.search import NEW, measure_search
 from embaudit.questions.switch.switch import switch_vectors
+from embaudit.questions.switch.verdict import CutOffTransfer, ScaledPairs, default_cut_off, scales_of, transfer
 from embaudit.words.estimate import Estimate
 
 NEW_POOLING = "cls"

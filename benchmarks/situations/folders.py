@@ -18,8 +18,7 @@ from benchmarks.situations.situation import Situation
 from embaudit.checkpoint.reference import resolve
 from embaudit.embedders.opened import open_function
 from embaudit.measures.quality.material import Material, sample_material
-from embaudit.questions.check.check import check
-from embaudit.questions.check.files_only import check_files
+from embaudit.questions.check.check import check, check_files
 from embaudit.questions.parity.parity import compare_with
 from embaudit.questions.report import Report
 

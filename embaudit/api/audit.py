@@ -31,9 +31,8 @@ from embaudit.checkpoint.agreement import require_same
 from embaudit.checkpoint.load import describe
 from embaudit.checkpoint.prompts import AS_DECLARED
 from embaudit.questions.audit import AuditRequest
-from embaudit.system.address import warehouse_at
 from embaudit.system.files import move_into_place, temporary_sibling
-from embaudit.system.settings import Settings
+from embaudit.system.settings import Settings, warehouse_at
 from embaudit.words.errors import DoNotServe, EmbauditError, StorageError, UsageError
 from embaudit_flows.server.settings import defaults_for_call
 from embaudit_flows.server.temporary import expected_failure

@@ -11,11 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from embaudit.declared.rule import Finding
-from embaudit.pages.audit import audit_page, read_audit
 from embaudit.pages.html import render_summary
-from embaudit.pages.write import write_page
-from embaudit.system.address import Warehouse, warehouse_at
-from embaudit.system.settings import Settings
+from embaudit.pages.write import audit_page, read_audit, write_page
+from embaudit.system.settings import Settings, Warehouse, warehouse_at
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.named import find_audit
 from embaudit.warehouse.query import query_frame, table_frame

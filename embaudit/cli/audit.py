@@ -53,7 +53,7 @@ def audit(request: AuditRequest, backbone: str | None, is_full: bool, as_json: b
 
     from rich.console import Console
 
-    from embaudit.cli.display import TerminalDisplay
+    from embaudit.cli.waiting import TerminalDisplay
     from embaudit.steps.progress import shown_on
     from embaudit.words.errors import ProblemFound
 
@@ -77,7 +77,7 @@ def audit(request: AuditRequest, backbone: str | None, is_full: bool, as_json: b
 
 def print_outcome(outcome: AuditOutcome, warehouse: str | None, *, is_full: bool, seconds: float) -> None:
     """Print the audit's page, what it read and what the command cost, a backbone's audit included."""
-    from embaudit.pages.terminal import print_page
+    from embaudit.pages.text import print_page
 
     print_page(outcome.page(), is_full=is_full)
     print_reading(outcome)
@@ -129,10 +129,10 @@ def audit_one_measure(request: AuditRequest, *measures: str, as_json: bool, logs
 
     from rich.console import Console
 
-    from embaudit.cli.display import TerminalDisplay
+    from embaudit.cli.waiting import TerminalDisplay
     from embaudit.measures import MEASURES
-    from embaudit.pages.audit import audit_page, read_audit
-    from embaudit.pages.terminal import print_page
+    from embaudit.pages.text import print_page
+    from embaudit.pages.write import audit_page, read_audit
     from embaudit.steps.progress import shown_on
 
     with TerminalDisplay(Console(stderr=True), show_steps=logs) as display, shown_on(display):

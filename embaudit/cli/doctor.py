@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from embaudit.cli.options import as_text, warehouse_option, warehouse_path
-from embaudit.system.address import Lake, Warehouse
+from embaudit.system.settings import Lake, Warehouse
 from embaudit.words.errors import EXIT_DONE, EXIT_TRIPPED, EXIT_USAGE, EmbauditError, HubUnreachable
 from embaudit.words.masking import without_credentials
 from embaudit_flows.server.process import MODULE

@@ -17,17 +17,16 @@ import click
 from embaudit.cli.options import CI, warehouse_option, warehouse_path, write_for_ci
 from embaudit.declared.document import count
 from embaudit.pages.general import gate_section, headline
-from embaudit.pages.terminal import console, print_part, print_section
+from embaudit.pages.text import console, print_part, print_section
 from embaudit.remedies.screening.tokens import SEVERITIES, Severity
-from embaudit.system.address import Warehouse
 from embaudit.system.files import replace_atomically
-from embaudit.system.settings import Settings
+from embaudit.system.settings import Settings, Warehouse
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.gate import load_policy, run_gate
 from embaudit.warehouse.migrate import require_newest
 from embaudit.warehouse.named import find_result
-from embaudit.warehouse.severe import severe_tokens
-from embaudit.watch.open_items import accept as accept_items
+from embaudit.warehouse.query import severe_tokens
+from embaudit.watch.outcome import accept as accept_items
 from embaudit.words.errors import EXIT_TRIPPED, StorageError, UsageError
 from embaudit.words.sentences import visible
 
@@ -61,7 +60,7 @@ def gate(
     """
     verdict = run_gate(warehouse_path(warehouse), audit, load_policy(policy), baseline)
     if junit is not None or sarif is not None:
-        from embaudit.pages.ci import checked_of_gate
+        from embaudit.pages.text import checked_of_gate
 
         write_for_ci("gate", verdict.source, list(checked_of_gate(verdict)), junit, sarif)
     if as_json:

@@ -22,15 +22,14 @@ from rich.markup import escape
 
 from embaudit.checkpoint.loading import PROMPTS
 from embaudit.questions.audit import AuditRequest
-from embaudit.system.address import Warehouse, warehouse_at
-from embaudit.system.settings import Settings
+from embaudit.system.settings import Settings, Warehouse, warehouse_at
 from embaudit.words.errors import UsageError
 from embaudit.words.sentences import visible
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
-    from embaudit.pages.ci import CheckedRule
+    from embaudit.pages.text import CheckedRule
     from embaudit.questions.report import Report
 
 
@@ -233,7 +232,7 @@ class OutputOptions:
         """
         page = report.page()
         if self.junit is not None or self.sarif is not None:
-            from embaudit.pages.ci import checked_of
+            from embaudit.pages.text import checked_of
 
             write_for_ci(asks, subject, list(checked_of(report)), self.junit, self.sarif, report.seconds)
         if self.out is not None:
@@ -244,11 +243,11 @@ class OutputOptions:
         if self.as_json:
             click.echo(json.dumps(report.as_json(), indent=1, ensure_ascii=False))
         elif self.as_markdown:
-            from embaudit.pages.markdown import render as as_text
+            from embaudit.pages.text import render as as_text
 
             click.echo(as_text(page))
         else:
-            from embaudit.pages.terminal import print_page
+            from embaudit.pages.text import print_page
 
             print_page(page)
         return report.exit_code
@@ -263,13 +262,13 @@ def write_for_ci(
     seconds: float = 0.0,
 ) -> None:
     """Write the files that other people's CI reads."""
-    from embaudit.pages import ci
+    from embaudit.pages import text
     from embaudit.pages.write import write_file
 
     if junit is not None:
-        write_file(ci.junit(asks, subject, checked, seconds), junit)
+        write_file(text.junit(asks, subject, checked, seconds), junit)
     if sarif is not None:
-        write_file(ci.sarif(asks, subject, checked), sarif)
+        write_file(text.sarif(asks, subject, checked), sarif)
 
 
 CI = (

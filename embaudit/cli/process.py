@@ -14,7 +14,7 @@ from contextlib import suppress
 from types import FrameType
 from typing import Any, NoReturn, TextIO
 
-from embaudit.system.home import missing_home
+from embaudit.system.files import missing_home
 from embaudit.system.processors import share_processors
 from embaudit.words.errors import EXIT_INTERRUPTED, StorageError
 from embaudit.words.masking import masked_output

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import click
 
-from embaudit.cli.help import LazyCommand
-from embaudit.cli.main import cli
+from embaudit.cli.main import LazyCommand, cli
 
 WIDTH = 100
 COMMANDS = """# Commands

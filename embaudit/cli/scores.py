@@ -10,13 +10,12 @@ from typing import Any
 import click
 
 from embaudit.cli.options import format_option, warehouse_option, warehouse_path
-from embaudit.cli.query import print_result
+from embaudit.cli.results import print_result
 from embaudit.corpora.scores import ReadScores, ScoredMeasure, read_scores
 from embaudit.corpora.scores import correlate as correlate_rows
-from embaudit.system.address import Warehouse
-from embaudit.system.settings import Settings
+from embaudit.system.settings import Settings, Warehouse
+from embaudit.warehouse.publish import ImportedScores, import_scores
 from embaudit.warehouse.query import QueryResult, run_query
-from embaudit.warehouse.scores import ImportedScores, import_scores
 from embaudit.words.errors import UsageError, did_you_mean
 from embaudit.words.sentences import listing, visible
 

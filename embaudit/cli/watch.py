@@ -11,11 +11,10 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from embaudit.cli.display import TerminalDisplay
 from embaudit.cli.options import as_text, warehouse_option, warehouse_path
-from embaudit.cli.server import prepare_prefect
-from embaudit.system.address import Warehouse
-from embaudit.system.settings import Settings
+from embaudit.cli.waiting import TerminalDisplay
+from embaudit.cli.warehouse import prepare_prefect
+from embaudit.system.settings import Settings, Warehouse
 from embaudit.watch.look import SourceState
 from embaudit.watch.watch_list import WatchList, read_watch_list
 from embaudit_flows.server.settings import set_defaults
@@ -66,7 +65,7 @@ def watch(
     entries = read_watch_list(path)
     if dry_run:
         set_defaults(show_logs=logs)
-        from embaudit.watch.preview import preview
+        from embaudit.watch.look import preview
 
         print_preview(preview(entries, str(warehouse_path(warehouse)), again=again), entries, as_json)
         return

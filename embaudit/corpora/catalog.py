@@ -5,7 +5,7 @@ the repository's history.
 
 Hard negatives mined from a BEIR folder: the source ``mined:bm25:FOLDER`` or ``mined:checkpoint:FOLDER``.
 
-``embaudit.measures.socm.contrast``, run by ``embaudit_tasks.corpora``, finds passages that look relevant; this module
+``embaudit.measures.socm.lengths``, run by ``embaudit_tasks.steps``, finds passages that look relevant; this module
 parses the source and builds the corpus.
 """
 

@@ -42,7 +42,7 @@ class EndpointOptions(BaseModel):
         from embaudit.embedders.opened import calls_of
 
         names = (*EndpointOptions.model_fields, *RoleOptions.model_fields, *CacheOptions.model_fields)
-        return calls_of(given, **{name: getattr(self, name) for name in names if name in type(self).model_fields})
+        return calls_of(given, {name: getattr(self, name) for name in names if name in type(self).model_fields})
 
 
 class RoleOptions(EndpointOptions):

@@ -13,7 +13,7 @@ from embaudit.checkpoint.prompts import NO_PROMPTS, Prompts
 from embaudit.embedders.endpoint.recognise import is_address, open_endpoint
 from embaudit.embedders.function import EmbeddingFunction
 from embaudit.embedders.object.carrier import MADE, ObjectFunction, object_name
-from embaudit.embedders.object.named import import_object, instance_of, is_named_object
+from embaudit.embedders.object.interfaces import import_object, instance_of, is_named_object
 from embaudit.embedders.pipeline import PipelineFunction, is_pipeline, open_pipeline
 from embaudit.words.errors import UsageError
 
@@ -47,45 +47,27 @@ class CallOptions:
 
 
 AS_IT_IS = CallOptions()
-NO_FIELDS: Mapping[str, Any] = {}
 
 
-def calls_of(
-    given: Sequence[Given],
-    *,
-    api: str | Sequence[str] | None = None,
-    model: str | Sequence[str] | None = None,
-    query_prompt: str | Sequence[str] | None = None,
-    document_prompt: str | Sequence[str] | None = None,
-    prompt: str | Sequence[str] | None = None,
-    dimensions: int | None = None,
-    fields: Mapping[str, Any] = NO_FIELDS,
-    query_fields: Mapping[str, Any] = NO_FIELDS,
-    document_fields: Mapping[str, Any] = NO_FIELDS,
-    requests_per_minute: int | None = None,
-    fresh: bool = False,
-) -> tuple[CallOptions, ...]:
+def calls_of(given: Sequence[Given], options: Mapping[str, Any]) -> tuple[CallOptions, ...]:
     """How each of these is asked, of what is said once for all, or once for each in their order.
 
     An API and a model are those of endpoints; prompts are put before the texts of whatever is no checkpoint.
+
+    Args:
+        options: by name, those of ``embaudit.embedders.call_options`` that the question has.
 
     Raises:
         UsageError: if more is said than there is to be told.
     """
     endpoints = [place for place, function in enumerate(given) if is_endpoint(function)]
     asked = [place for place, function in enumerate(given) if not is_checkpoint(function)]
-    by_role: dict[TextKind, Mapping[str, Any]] = {
-        "text": fields,
-        "query": {**fields, **query_fields},
-        "document": {**fields, **document_fields},
-    }
+    roles: tuple[TextKind, ...] = ("text", "query", "document")
+    fields = {role: {**options["fields"], **options.get(f"{role}_fields", {})} for role in roles}
     said: list[dict[str, str]] = [{} for _ in given]
     settings = {
-        "api": (api, endpoints),
-        "model": (model, endpoints),
-        "query": (query_prompt, asked),
-        "document": (document_prompt, asked),
-        "text": (prompt, asked),
+        **{name: (options[name], endpoints) for name in ("api", "model")},
+        **{role: (options.get(f"{role}_prompt"), asked) for role in ("query", "document")},
     }
     for name, (value, places) in settings.items():
         values = [] if value is None else [value] if isinstance(value, str) else list(value)
@@ -104,16 +86,16 @@ def calls_of(
         for place, each in zip(places, values * len(places) if len(values) == 1 else values, strict=False):
             said[place][name] = each
     of_endpoints: dict[str, Any] = {
-        "dimensions": dimensions,
-        "fields": {role: some for role, some in by_role.items() if some},
-        "per_minute": requests_per_minute,
-        "fresh": fresh,
+        "dimensions": options["dimensions"],
+        "fields": {role: some for role, some in fields.items() if some},
+        "per_minute": options["requests_per_minute"],
+        "fresh": options.get("fresh", False),
     }
     return tuple(
         CallOptions(
             told.get("api"),
             told.get("model"),
-            Prompts(told.get("text", ""), told.get("query", ""), told.get("document", "")),
+            Prompts("", told.get("query", ""), told.get("document", "")),
             **(of_endpoints if place in endpoints else {}),
         )
         for place, told in enumerate(said)

@@ -22,8 +22,7 @@ from embaudit.checkpoint.prompts import AS_DECLARED, NO_PROMPTS, Prompts
 from embaudit.checkpoint.reference import folder_id, weights_are_pickles
 from embaudit.embedders.function import AS_SUCH, IN_ORDER, Answers, EmbeddingFunction, first_alike, similarity_named
 from embaudit.embedders.object.carrier import rows_of
-from embaudit.embedders.object.interfaces import other_kind
-from embaudit.embedders.object.named import RAISED, ObjectError, beside_results, raised
+from embaudit.embedders.object.interfaces import RAISED, ObjectError, beside_results, other_kind, raised
 from embaudit.embedders.parts import GONE, Unanswered, encode_in_parts
 from embaudit.words.errors import CheckpointError, UsageError, one_line
 

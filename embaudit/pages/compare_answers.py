@@ -16,9 +16,9 @@ from embaudit.declared.document import Column, Page, Part, Section, Table, count
 from embaudit.declared.rule import LEVELS, Finding, Level
 from embaudit.pages.compare import FIGURES
 from embaudit.pages.sides import difference_interval
-from embaudit.questions.answer import WORSE_WHEN, AnswerFigure
-from embaudit.questions.asked import QUESTIONS
-from embaudit.system.address import Warehouse, warehouse_at
+from embaudit.questions.answered import QUESTIONS
+from embaudit.questions.report import WORSE_WHEN, AnswerFigure
+from embaudit.system.settings import Warehouse, warehouse_at
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.named import PREVIOUS, KeptAnswer, figures_of, find_answers, find_answers_before
 

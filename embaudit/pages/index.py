@@ -14,7 +14,7 @@ from embaudit.declared.document import Column, Link, Page, Part, Section, Table,
 from embaudit.declared.rule import LEVELS, Finding, Level
 from embaudit.measures import MEASURES
 from embaudit.questions.check.verdict import LEVEL_OF as LEVEL_OF_VERDICT
-from embaudit.system.address import Warehouse
+from embaudit.system.settings import Warehouse
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.migrate import require_newest
 from embaudit.words.sentences import first_of

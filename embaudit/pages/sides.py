@@ -18,10 +18,10 @@ import duckdb
 
 from embaudit.checkpoint.loading import PROMPTS
 from embaudit.declared.document import count
-from embaudit.questions.answer import AnswerFigure
 from embaudit.questions.check.verdict import FIRST
+from embaudit.questions.report import AnswerFigure
 from embaudit.statistics.intervals import difference_half_width
-from embaudit.system.address import Warehouse, warehouse_at
+from embaudit.system.settings import Warehouse, warehouse_at
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.migrate import require_newest
 from embaudit.warehouse.named import find_state

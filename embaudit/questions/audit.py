@@ -12,9 +12,8 @@ from embaudit.checkpoint.loading import DTYPE, PROMPTS, Loading
 from embaudit.corpora.draw import How
 from embaudit.measures import DEFAULT_MEASURES, MEASURES, MeasureName
 from embaudit.measures.listed import load_profile, profile_names
-from embaudit.system.address import Warehouse, warehouse_at
 from embaudit.system.installed import content_key
-from embaudit.system.settings import Settings
+from embaudit.system.settings import Settings, Warehouse, warehouse_at
 from embaudit.system.small_files import complaint
 from embaudit.words.errors import UsageError
 from embaudit.words.masking import has_credentials

@@ -15,8 +15,7 @@ from typing import Any
 from embaudit.declared.document import Page
 from embaudit.declared.rule import Finding, Level, Rule
 from embaudit.declared.table import Row
-from embaudit.questions.answer import AnswerFigure
-from embaudit.questions.report import Report
+from embaudit.questions.report import AnswerFigure, Report
 from embaudit.words.estimate import Estimate
 
 RECALL_FELL = Rule(

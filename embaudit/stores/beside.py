@@ -17,12 +17,11 @@ from typing import Any
 from embaudit.stores.columns import TEXTS
 from embaudit.stores.copies import copied, read_only
 from embaudit.stores.faiss import is_faiss
+from embaudit.stores.frameworks import CLASSES
 from embaudit.stores.index_files import is_hnswlib
 from embaudit.stores.json import is_json
-from embaudit.stores.langchain_faiss import CLASSES
 from embaudit.stores.nested import flat, listed
-from embaudit.stores.place import ReadOptions, StorePlace, part_meant
-from embaudit.stores.sql import quoted
+from embaudit.stores.place import ReadOptions, StorePlace, part_meant, quoted
 from embaudit.stores.sqlite import MAGIC
 from embaudit.stores.store import StoreKind, StoreTable
 from embaudit.stores.tensors import PICKLES_SUFFIXES, InertObject, OnlyThese, stand_ins

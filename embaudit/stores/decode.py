@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from embaudit.stores.nested import listed
-from embaudit.stores.packed import form_of
 from embaudit.stores.place import ReadOptions
 from embaudit.stores.store import ByDimension, StoreColumn, Values
+from embaudit.stores.tensors import form_of
 from embaudit.stores.written import BYTES_OF, CUT, LISTS_OF, numbers_of_bytes, read_bytes, text_form
 from embaudit.words.errors import CorpusError
 

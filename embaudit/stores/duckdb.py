@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from embaudit.stores.arrow import table_of_arrow
-from embaudit.stores.place import ReadOptions, StorePlace
+from embaudit.stores.place import ReadOptions, SqlTable, StorePlace, is_query, quoted, source_of
 from embaudit.stores.search import Hits, OpenSearch, SearchedColumns, SearchParameter, Settings, StoreSearch, Where
-from embaudit.stores.sql import SqlTable, is_query, quoted, source_of
 from embaudit.stores.store import BATCH_ROWS, Metric, StoreKind, StoreTable
 from embaudit.system.processors import threads_of_duckdb
 from embaudit.words.errors import CorpusError, UsageError, one_line

@@ -53,6 +53,7 @@ OWN = (
 TOGETHER = {
     **{"chroma_old": "chroma", "numpy": "arrays", "parquet": "arrow", "word_vectors": "csv"},
     **dict.fromkeys(("hnswlib", "usearch", "annoy"), "index_files"),
+    **dict.fromkeys(("langchain_faiss", "llama_index"), "frameworks"),
     **dict.fromkeys(("hdf5", "pickles"), "tensors"),
     **{"openai_batch": "json"},
 }

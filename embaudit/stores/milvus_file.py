@@ -16,8 +16,7 @@ import numpy as np
 
 from embaudit.stores.copies import copied, read_only
 from embaudit.stores.nested import Record, table_of_records
-from embaudit.stores.place import ReadOptions, StorePlace, part_meant
-from embaudit.stores.sql import quoted
+from embaudit.stores.place import ReadOptions, StorePlace, part_meant, quoted
 from embaudit.stores.sqlite import MAGIC
 from embaudit.stores.store import Metric, StoreKind, StoreTable
 from embaudit.words.errors import CorpusError, one_line

@@ -10,9 +10,8 @@ from functools import partial
 from typing import Any
 
 from embaudit.stores.nested import column_of
-from embaudit.stores.place import ReadOptions, StorePlace
+from embaudit.stores.place import ReadOptions, SqlTable, StorePlace, is_query, quoted, source_of
 from embaudit.stores.postgres_search import search_of_table
-from embaudit.stores.sql import SqlTable, is_query, quoted, source_of
 from embaudit.stores.store import BATCH_ROWS, LOOKED_AT, Metric, StoreColumn, StoreKind, StoreTable, Values, needed
 from embaudit.words.errors import CorpusError, one_line
 from embaudit.words.masking import keep_credentials

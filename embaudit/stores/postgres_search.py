@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from embaudit.stores.place import quoted
 from embaudit.stores.search import Hits, OpenSearch, SearchedColumns, SearchParameter, Settings, StoreSearch, Where
-from embaudit.stores.sql import quoted
 from embaudit.stores.store import Metric
 from embaudit.words.errors import UsageError
 

@@ -13,8 +13,7 @@ from typing import Any
 from embaudit.stores.columns import IDS, is_vector
 from embaudit.stores.copies import copied, read_only
 from embaudit.stores.nested import batched, column_of
-from embaudit.stores.place import ReadOptions, StorePlace
-from embaudit.stores.sql import SqlTable, is_query, quoted, source_of
+from embaudit.stores.place import ReadOptions, SqlTable, StorePlace, is_query, quoted, source_of
 from embaudit.stores.store import BATCH_ROWS, LOOKED_AT, Metric, StoreColumn, StoreKind, StoreTable, Values, needed
 from embaudit.words.errors import CorpusError, EmptyStore, UsageError
 

@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 
 from embaudit.stores.nested import column_of, listed
-from embaudit.stores.packed import form_of
 from embaudit.stores.place import SeveralFit
 from embaudit.stores.store import StoreTable, Values
+from embaudit.stores.tensors import form_of
 from embaudit.words.errors import UsageError
 from embaudit.words.sentences import listing
 

@@ -2,6 +2,9 @@
 
 A process that has the old file open keeps it; one that opens the path gets the old or the new file, never a partial
 one. A killed process leaves at most a hidden ``.NAME.<hex>.partial``.
+
+And a home folder for a process that has none: libraries keep caches and settings in ``~``, and fail without it.
+Containers run with a user id that no account belongs to; ``cron`` and some supervisors unset ``HOME``.
 """
 
 from __future__ import annotations
@@ -12,6 +15,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
+
+
+def missing_home() -> dict[str, str]:
+    """``HOME`` in the folder of results, if nothing says where this user's home is; otherwise empty."""
+    try:
+        Path.home()
+    except RuntimeError:
+        # As ``embaudit.system.settings`` reads it, which imports pydantic; this is asked by every command.
+        return {"HOME": str(Path(os.environ.get("EMBAUDIT_HOME") or ".embaudit").absolute())}
+    return {}
 
 
 @contextmanager

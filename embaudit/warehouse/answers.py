@@ -7,12 +7,11 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from embaudit.questions.answer import AnswerFigure, AnswerRow
 from embaudit.questions.answered import question_key
 from embaudit.questions.question import Question
-from embaudit.questions.report import Report
+from embaudit.questions.report import AnswerFigure, AnswerRow, Report
 from embaudit.questions.worse import ROWS_GONE, VERDICTS, EarlierFigure, beside_earlier, falls
-from embaudit.system.address import Warehouse, warehouse_at
+from embaudit.system.settings import Warehouse, warehouse_at
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.named import FIGURES
 

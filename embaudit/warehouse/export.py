@@ -22,12 +22,11 @@ from typing import Literal
 import duckdb
 from filelock import FileLock, Timeout
 
-from embaudit.system.address import Lake, Warehouse, warehouse_at
 from embaudit.system.files import move_into_place, replace_atomically, temporary_folder
 from embaudit.system.processors import threads_of_duckdb
+from embaudit.system.settings import Lake, Warehouse, warehouse_at
 from embaudit.warehouse.connect import WRITER, open_source
-from embaudit.warehouse.explain import DISK_SIGNS, translate_errors
-from embaudit.warehouse.lake import WRITER_TABLE
+from embaudit.warehouse.lake import DISK_SIGNS, WRITER_TABLE, translate_errors
 from embaudit.warehouse.migrate import migrate
 from embaudit.warehouse.tables import TABLES
 from embaudit.words.errors import StorageError, UsageError, WarehouseError

@@ -18,11 +18,10 @@ import duckdb
 
 from embaudit.declared.figure import cell_view, figure_view, interval_view
 from embaudit.declared.table import DeclaredTable
-from embaudit.system.address import Warehouse
-from embaudit.warehouse.describe import describe, marked, meaning_of_view
+from embaudit.system.settings import Warehouse
 from embaudit.warehouse.lake import is_lake, literal
 from embaudit.warehouse.tables import SUMMARIES, TABLES
-from embaudit.warehouse.write import transaction, without_keys
+from embaudit.warehouse.write import describe, marked, meaning_of_view, transaction, without_keys
 from embaudit.words.errors import WarehouseError
 
 COLUMNS = """

@@ -17,7 +17,7 @@ from typing import NoReturn
 import duckdb
 
 from embaudit.declared.rule import Level
-from embaudit.questions.answer import AnswerFigure
+from embaudit.questions.report import AnswerFigure
 from embaudit.words.errors import CheckFailed, UsageError
 from embaudit.words.masking import shown_place
 

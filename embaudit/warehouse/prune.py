@@ -16,8 +16,8 @@ from pathlib import Path
 
 import duckdb
 
-from embaudit.system.address import Lake, Warehouse, warehouse_at
 from embaudit.system.files import move_into_place, temporary_folder
+from embaudit.system.settings import Lake, Warehouse, warehouse_at
 from embaudit.warehouse.connect import WRITER, open_reader, open_writer
 from embaudit.warehouse.export import copy_tables, create_file
 from embaudit.warehouse.lake import DATABASE

@@ -1,22 +1,89 @@
-"""Decides for one source what is there now and whether it is new, without fetching known commits."""
+"""Decides for one source what is there now and whether it is new, without fetching known commits.
+
+Local checkpoint folders are found, and checked for completeness. A preview of a list fetches and writes nothing.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
+from safetensors import SafetensorError, safe_open
 
 from embaudit.checkpoint import resolve
+from embaudit.checkpoint.files import weight_files
 from embaudit.checkpoint.load import describe
 from embaudit.questions.audit import AuditSettings
-from embaudit.warehouse.tables.watch import DONE, Status
-from embaudit.watch.folders import checkpoint_folders, fingerprint, require_whole_weights
-from embaudit.watch.history import NO_REVISION, History, WatchedRevision
-from embaudit.watch.hub import current_commit
-from embaudit.watch.watch_list import OrganisationEntry, WatchList
-from embaudit.words.errors import CheckpointError, EmbauditError, HubUnreachable
+from embaudit.warehouse.tables.audits import DONE, Status
+from embaudit.watch.history import NO_REVISION, History, WatchedRevision, read_watched
+from embaudit.watch.watch_list import OrganisationEntry, WatchList, current_commit, list_organisation
+from embaudit.words.errors import CheckpointError, EmbauditError, HubUnreachable, one_line
+
+# A folder with any of these holds a checkpoint, or will when copying is done.
+SIGNS = ("config.json", "modules.json", "tokenizer.json", "*.safetensors", "*.safetensors.index.json", "*.bin")
+
+READABLE = "Check that it is there, and who may read it; the next watch looks again."
+
+
+def checkpoint_folders(folder: Path, pattern: str) -> list[Path]:
+    """The checkpoint folders directly inside a folder, by name, including half-copied ones.
+
+    Raises:
+        CheckpointError: if the folder cannot be read.
+    """
+    try:
+        children = sorted(child for child in folder.iterdir() if child.is_dir())
+    except OSError as error:
+        raise CheckpointError(f"{folder} cannot be listed: {error.strerror or error}.", next_step=READABLE) from error
+    return [
+        child
+        for child in children
+        if not child.name.startswith(".") and fnmatchcase(child.name, pattern) and _holds_checkpoint(child)
+    ]
+
+
+def require_whole_weights(folder: Path) -> None:
+    """Refuse truncated weight files: a file that is still being copied would have a hash, too.
+
+    Raises:
+        CheckpointError: naming the file.
+    """
+    for path in weight_files(folder):
+        if path.suffix != ".safetensors":
+            continue
+        try:
+            with safe_open(path, framework="numpy"):
+                pass
+        except (SafetensorError, OSError) as error:
+            raise CheckpointError(
+                f"{path} is incomplete ({one_line(error)}).",
+                next_step="If it is still being copied, the next watch will find it complete; otherwise copy it again.",
+            ) from error
+
+
+def fingerprint(folder: Path) -> dict[str, tuple[int, int]]:
+    """Size and modification time of every file, which change while someone is writing.
+
+    Raises:
+        CheckpointError: if a file disappears meanwhile, or a folder cannot be listed.
+    """
+    try:
+        stats = {path: path.stat() for path in sorted(folder.rglob("*")) if path.is_file()}
+    except OSError as error:
+        raise CheckpointError(f"{folder} cannot be read: {error.strerror or error}.", next_step=READABLE) from error
+    return {str(path.relative_to(folder)): (stat.st_size, stat.st_mtime_ns) for path, stat in stats.items()}
+
+
+def _holds_checkpoint(folder: Path) -> bool:
+    try:
+        return any(next(folder.glob(sign), None) is not None for sign in SIGNS)
+    except OSError:
+        # Unreadable: whoever reads its content reports that.
+        return True
+
 
 BASELINE = "the settings have changed: a new baseline, not compared"
 
@@ -222,3 +289,10 @@ def read_content(source: Source, reference: str) -> str:
             next_step="Wait: the next watch looks again.",
         )
     return identity.checkpoint_id
+
+
+def preview(entries: WatchList, warehouse: str, *, again: bool) -> list[SourceState]:
+    """The findings for everything on the list, given what the warehouse knows."""
+    history = History(read_watched(warehouse))
+    sources, findings = every_source(entries, list_organisation)
+    return findings + [look(source, history, again=again) for source in sources]

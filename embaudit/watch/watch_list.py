@@ -31,10 +31,13 @@
     store = "chroma:http://localhost:8000"
     function = "runs/e5/best"
     every = "week"
+
+Looks up repositories and organisations on the hub, without downloading anything.
 """
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -43,10 +46,11 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from embaudit.measures.listed import load_profile
 from embaudit.questions.audit import AuditSettings
 from embaudit.questions.names import ASKS
+from embaudit.system.hub import Repository, list_models
 from embaudit.system.settings import Settings
 from embaudit.system.small_files import read_toml
 from embaudit.watch.asked import SHORT_FORMS, AskedEntry, read_questions
-from embaudit.words.errors import UsageError, hint
+from embaudit.words.errors import CheckpointError, UsageError, hint
 
 # In the folder of reports, the passports of watched endpoints.
 PASSPORTS = "endpoints"
@@ -156,3 +160,33 @@ def _completed(entry: _Entry, shared: AuditSettings, folder: Path) -> _Entry:
         # Links are not resolved: the name is watched, and its target may change.
         update["path"] = folder / entry.path.expanduser()
     return entry.model_copy(update=update)
+
+
+def current_commit(name: str, revision: str | None) -> str:
+    """The current commit of a repository's branch or tag.
+
+    Raises:
+        CheckpointError: if there is no such repository or revision, or it is not accessible.
+        HubUnreachable: if the hub does not answer.
+    """
+    commit = Repository("model", name, revision, otherwise="wait: the next watch tries again").info().commit
+    if not commit:
+        raise CheckpointError(
+            f"The hub has no commits of {name}: the repository is empty.",
+            next_step="Wait until it is filled, or take it off the watch list.",
+        )
+    return commit
+
+
+def list_organisation(entry: OrganisationEntry) -> list[str]:
+    """The organisation's models that match the entry, most recently changed first.
+
+    Raises:
+        HubUnreachable: if the hub does not answer.
+    """
+    return list_models(
+        entry.name,
+        [tag for tag in (entry.library, *entry.tags) if tag],
+        lambda name: fnmatchcase(name.rpartition("/")[2], entry.pattern),
+        entry.limit,
+    )

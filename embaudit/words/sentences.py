@@ -111,11 +111,6 @@ def quoted(text: str) -> str:
     return repr(cut(text))
 
 
-def visible_lines(text: object) -> str:
-    """The same for text of several lines."""
-    return "\n".join(visible(line) for line in str(text).split("\n"))
-
-
 def duration(seconds: float) -> str:
     """``48 s``, ``12 min``, ``2.3 h``, ``4.1 days``."""
     for unit, name, form in ((86_400, "days", ".1f"), (3_600, "h", ".1f"), (60, "min", ".0f")):

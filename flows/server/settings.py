@@ -22,7 +22,7 @@ from urllib.request import getproxies_environment
 
 from pydantic import BaseModel
 
-from embaudit.system.home import missing_home
+from embaudit.system.files import missing_home
 from embaudit.system.settings import Settings
 from embaudit.words.errors import UsageError, one_line
 from embaudit.words.masking import keep_secrets_of, without_credentials

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from small_audits import home_at
 
 from embaudit.cli.main import cli
-from embaudit.questions.answer import AnswerFigure
+from embaudit.questions.report import AnswerFigure
 from embaudit.questions.worse import EarlierFigure, falls
 from embaudit.warehouse.publish import run_write
 from embaudit.warehouse.query import run_query

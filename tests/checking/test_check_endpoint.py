@@ -24,7 +24,7 @@ from embaudit.checkpoint import Checkpoint
 from embaudit.declared.rule import Finding
 from embaudit.embedders.endpoint.recognise import open_endpoint
 from embaudit.measures.quality.material import Collection, Material, ScoredPairs, sample_material
-from embaudit.pages.terminal import print_page
+from embaudit.pages.text import print_page
 from embaudit.questions.blackbox.limit import LONGEST, find_cut
 from embaudit.questions.blackbox.quality import (
     DOCUMENTS,

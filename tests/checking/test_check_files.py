@@ -29,7 +29,7 @@ from embaudit.checkpoint.load import load_from_files
 from embaudit.checkpoint.streamed import clean_mappings, giving_back, giving_back_meanwhile, was_read
 from embaudit.declared.rule import Finding
 from embaudit.measures.integrity.integrity import integrity_findings
-from embaudit.questions.check.files_only import check_files
+from embaudit.questions.check.check import check_files
 from embaudit.questions.check.verdict import FILES_ONLY, verdict_of
 from embaudit.words.errors import UsageError
 

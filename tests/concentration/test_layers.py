@@ -16,6 +16,7 @@ from tiny_sentences import SENTENCES
 
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
 from embaudit.checkpoint.anatomy import LayerState, anatomy_of, watching
+from embaudit.measures.layers import LayerTextRow
 from embaudit.measures.layers.layers import (
     LAMBDAS,
     RATIOS,
@@ -26,7 +27,6 @@ from embaudit.measures.layers.layers import (
     measure_layers,
 )
 from embaudit.measures.layers.steps import Collector, share_that_holds, summarise_layer
-from embaudit.measures.layers.tables import LayerTextRow
 from embaudit.measures.layers.terms import value_output
 from embaudit.statistics.intervals import mean_with_interval
 from embaudit.words.errors import MeasureError

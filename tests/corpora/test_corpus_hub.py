@@ -201,7 +201,7 @@ def ingested(tmp_path: Path) -> Ingested:
     """Runs the task that reads a corpus of pairs, trying again at once."""
     from prefect import flow
 
-    from embaudit_tasks.corpora import ingest_corpus
+    from embaudit_tasks.steps import ingest_corpus
 
     @flow
     def ingest(source: str) -> StagedCorpus:

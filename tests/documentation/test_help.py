@@ -11,8 +11,7 @@ import click
 import pytest
 
 import embaudit
-from embaudit.cli.help import EXAMPLES, HEADINGS, OWN
-from embaudit.cli.main import COMMANDS, cli
+from embaudit.cli.main import COMMANDS, EXAMPLES, HEADINGS, OWN, cli
 from embaudit.declared.rule import Rule, number, percent, rules_in
 from embaudit.pages.rules import catalogue, page_of_rules
 

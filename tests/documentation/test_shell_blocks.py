@@ -18,8 +18,7 @@ from commands import Embaudit
 from judged_collections import write_collection
 from tiny import tiny_bert
 
-from embaudit.cli.help import LazyCommand
-from embaudit.cli.main import cli
+from embaudit.cli.main import LazyCommand, cli
 from embaudit.measures.listed import load_profile
 
 ROOT = Path(__file__).resolve().parents[2]

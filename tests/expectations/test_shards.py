@@ -15,8 +15,7 @@ from plausible_socm import TRACES, socm_pairs
 from some_rows import mostly_slow
 
 from embaudit.steps.staging.stage import write_columns
-from embaudit.warehouse.expectations.check import check_tables
-from embaudit.warehouse.expectations.results import ALL_SHARDS
+from embaudit.warehouse.expectations.check import ALL_SHARDS, check_tables
 from embaudit.warehouse.expectations.suites import suite_of
 from embaudit.warehouse.publish import ExpectationRow, StagedTable
 from embaudit.warehouse.tables import TABLES

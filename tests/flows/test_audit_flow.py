@@ -19,7 +19,7 @@ from embaudit.checkpoint.precision import ProductSeconds
 from embaudit.measures import MEASURES
 from embaudit.measures.sticky.plan import spend
 from embaudit.measures.sticky.steps import candidates
-from embaudit.pages.audit import audit_page, read_audit
+from embaudit.pages.write import audit_page, read_audit
 from embaudit.questions.audit import AuditRequest
 from embaudit.words.errors import CheckFailed, UsageError
 from embaudit_flows.audit import AuditOutcome, audit

@@ -16,11 +16,10 @@ from click.testing import CliRunner
 from commands import Embaudit
 from small_audits import Audited
 
-from embaudit.cli.help import LazyCommand
-from embaudit.cli.main import cli, is_of_interrupt
-from embaudit.cli.server import prepare_prefect
+from embaudit.cli.main import LazyCommand, cli, is_of_interrupt
+from embaudit.cli.warehouse import prepare_prefect
 from embaudit.measures import DEFAULT_MEASURES, MEASURES
-from embaudit_flows.automations import SILENCE
+from embaudit_flows.server.set_up import SILENCE
 
 
 def refuses(result: subprocess.CompletedProcess[str], *words: str, code: int = 2) -> str:

@@ -16,9 +16,9 @@ from small_audits import AuditOnce, answered, shown
 from tiny import ENGLISH
 from warehouse_rows import rows
 
-from embaudit.pages.markdown import plain
+from embaudit.pages.text import plain
 from embaudit.steps.progress import NoDisplay, shown_on
-from embaudit.watch.open_items import accept, read_open
+from embaudit.watch.outcome import accept, read_open
 from embaudit_flows.audit import AuditOutcome
 from embaudit_flows.ending import key_of_source
 

@@ -11,7 +11,7 @@ from commands import Embaudit
 from plausible import audit_record, expectation, measure_runs, plausible_rows, stage_all
 from postgres_server import USER, Postgres
 
-from embaudit.system.address import Lake
+from embaudit.system.settings import Lake
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.prune import DETAIL_TABLES
 from embaudit.warehouse.publish import publish

@@ -19,7 +19,7 @@ from embaudit.warehouse.gate import GateTripped
 from embaudit.words.errors import UsageError
 from embaudit_flows.audit import audit
 from embaudit_flows.ending import key_of_source
-from embaudit_tasks.log_lines import LOGGERS, ReadableLines
+from embaudit_tasks import LOGGERS, ReadableLines
 
 SOURCES = {
     "packaged:all-MiniLM-L6-v2": "packaged-all-minilm-l6-v2",

@@ -17,7 +17,7 @@ from stand_ins import DIMENSION, FastEmbed, HaystackDocuments, LangChain, vector
 import embaudit
 from embaudit.checkpoint import LoadOptions
 from embaudit.embedders.object.carrier import ObjectFunction, rows_of
-from embaudit.embedders.object.named import ObjectError
+from embaudit.embedders.object.interfaces import ObjectError
 from embaudit.embedders.opened import CallOptions, open_function
 from embaudit.measures.quality.material import Material
 from embaudit.questions.parity.parity import compare_with

@@ -19,7 +19,7 @@ from embaudit.words.errors import ServerError
 
 
 def test_without_the_setting_or_on_a_cpu_no_server_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    from embaudit_flows.gpu import gpu_slot
+    from embaudit_flows.server.set_up import gpu_slot
 
     monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:9/api")
     monkeypatch.delenv("EMBAUDIT_GPU_LIMIT", raising=False)
@@ -31,7 +31,7 @@ def test_without_the_setting_or_on_a_cpu_no_server_is_asked(monkeypatch: pytest.
 
 
 def test_a_limit_that_the_server_lacks_is_an_error(prefect_api: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from embaudit_flows.gpu import gpu_slot
+    from embaudit_flows.server.set_up import gpu_slot
 
     monkeypatch.setenv("EMBAUDIT_GPU_LIMIT", "no-such-limit")
     with pytest.raises(ServerError, match="no concurrency limit 'no-such-limit'") as caught, gpu_slot("cuda"):
@@ -42,8 +42,7 @@ def test_a_limit_that_the_server_lacks_is_an_error(prefect_api: str, monkeypatch
 def test_one_holds_the_slot_and_the_next_waits(prefect_api: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from prefect.client.orchestration import PrefectClient
 
-    from embaudit_flows.gpu import gpu_slot
-    from embaudit_flows.server.set_up import set_up_server
+    from embaudit_flows.server.set_up import gpu_slot, set_up_server
 
     lines = set_up_server(1)
     assert set_up_server(1) == lines
@@ -82,8 +81,7 @@ def test_one_holds_the_slot_and_the_next_waits(prefect_api: str, monkeypatch: py
 
 
 def test_an_error_inside_gives_the_slot_back(prefect_api: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from embaudit_flows.gpu import gpu_slot
-    from embaudit_flows.server.set_up import set_up_server
+    from embaudit_flows.server.set_up import gpu_slot, set_up_server
 
     set_up_server(1)
     monkeypatch.setenv("EMBAUDIT_GPU_LIMIT", "embaudit-gpu")
@@ -96,8 +94,7 @@ def test_an_error_inside_gives_the_slot_back(prefect_api: str, monkeypatch: pyte
 def test_setting_up_twice_leaves_one_of_each(prefect_api: str) -> None:
     from prefect.client.orchestration import get_client
 
-    from embaudit_flows.automations import ZOMBIES
-    from embaudit_flows.server.set_up import WORK_POOL, set_up_server
+    from embaudit_flows.server.set_up import WORK_POOL, ZOMBIES, set_up_server
 
     set_up_server(1)
     assert "2 measures" in "".join(set_up_server(2))

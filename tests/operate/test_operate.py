@@ -128,17 +128,17 @@ def test_a_run_that_died_before_it_said_a_word(tmp_path: Path, monkeypatch: pyte
     from prefect.settings import PREFECT_API_URL, temporary_settings
     from prefect.states import Pending, Running
 
-    from embaudit_flows import automations
+    from embaudit_flows.server import set_up as server_set_up
 
-    monkeypatch.setattr(automations, "SILENCE", timedelta(seconds=10))
-    monkeypatch.setattr(automations, "BEGINNING", timedelta(seconds=10))
+    monkeypatch.setattr(server_set_up, "SILENCE", timedelta(seconds=10))
+    monkeypatch.setattr(server_set_up, "BEGINNING", timedelta(seconds=10))
     with new_site(tmp_path, free_port()) as site:
         server, *_ = commands_under("One machine: five commands")
         site.start(server, "server.log")
         wait_until(lambda: site.ask("health"), 240)
         url = {PREFECT_API_URL: f"{site.url}/api"}
         with temporary_settings(url), get_client(sync_client=True) as client:
-            automations.put_automations(client, None, timedelta(hours=25))
+            server_set_up.put_automations(client, None, timedelta(hours=25))
             flow = client.create_flow_from_name("ask")
             deployment = client.create_deployment(flow, "on-demand", tags=["embaudit"])
             dead = [client.create_flow_run_from_deployment(deployment, state=state) for state in (Running(), Pending())]

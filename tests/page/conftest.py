@@ -10,7 +10,7 @@ import pytest
 from plausible import audit_record, expectation, measure_runs, plausible_rows
 from ready_warehouses import put_audit
 
-from embaudit.pages.audit import read_audit
+from embaudit.pages.write import read_audit
 
 
 @pytest.fixture(scope="package")

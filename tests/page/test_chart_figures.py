@@ -15,7 +15,7 @@ from embaudit.measures import MEASURES
 from embaudit.measures.placement.work import WORDS
 from embaudit.measures.position import DEPTHS
 from embaudit.measures.sticky.charts import group_chart
-from embaudit.pages.audit import audit_page
+from embaudit.pages.write import audit_page
 
 Row = Mapping[str, Any]
 Facts = Mapping[str, Any]

@@ -22,9 +22,9 @@ from embaudit.measures.layers.findings import curve_chart
 from embaudit.measures.length.page import cosine_chart
 from embaudit.measures.socm.page import CELLS, density_chart
 from embaudit.measures.sticky.charts import shift_chart
-from embaudit.pages.audit import audit_page, read_audit
 from embaudit.pages.compare import SHARES, shares_section
 from embaudit.pages.html import FULL_WIDTH, render, specification, svg
+from embaudit.pages.write import audit_page, read_audit
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.query import named_queries
 from embaudit.warehouse.regression import Figure
@@ -191,7 +191,7 @@ def test_limits_are_drawn_where_texts_come_near_them(full_facts: dict[str, Any])
 
 def test_what_draws_is_imported_only_to_draw() -> None:
     code = (
-        "import sys, embaudit.pages.html, embaudit.pages.audit; "
+        "import sys, embaudit.pages.html, embaudit.pages.write; "
         "print({'vl_convert', 'altair', 'matplotlib'} & set(sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "set()"

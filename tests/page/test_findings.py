@@ -21,8 +21,8 @@ from embaudit.measures.listed import load_profile
 from embaudit.measures.occurrence.work import REMOVAL, SEVERE_TEXTS
 from embaudit.measures.socm.findings import CUT_TEXTS, THROWN_AWAY
 from embaudit.measures.sticky.findings import ONE_COPY, SEARCH, WORST_TOKEN
-from embaudit.pages.audit import audit_page
-from embaudit.pages.terminal import print_page
+from embaudit.pages.text import print_page
+from embaudit.pages.write import audit_page
 
 QUICK = load_profile("quick")
 SCREEN = 45

@@ -19,9 +19,8 @@ from webpage import Page
 from embaudit.cli.main import cli
 from embaudit.declared.document import Column, Section, Table
 from embaudit.declared.document import Page as PageModel
-from embaudit.pages.audit import audit_page, read_audit
 from embaudit.pages.html import render
-from embaudit.pages.write import write_page
+from embaudit.pages.write import audit_page, read_audit, write_page
 from embaudit.warehouse.connect import open_writer
 from embaudit.words.errors import CheckFailed, StorageError, UsageError
 

@@ -19,7 +19,7 @@ from embaudit.declared.chart import Chart
 from embaudit.declared.document import Link, Page, Table
 from embaudit.pages.index import index_page, read_index
 from embaudit.pages.write import write_index
-from embaudit.system.address import warehouse_at
+from embaudit.system.settings import warehouse_at
 
 STRANGE = "<script>alert(1)</script>\u202e&amp;"
 

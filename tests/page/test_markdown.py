@@ -11,8 +11,8 @@ from markdown_it import MarkdownIt
 from some_rows import mostly_slow
 
 from embaudit.declared.document import Table
-from embaudit.pages.audit import audit_page
-from embaudit.pages.markdown import plain, render
+from embaudit.pages.text import plain, render
+from embaudit.pages.write import audit_page
 from embaudit.words.sentences import visible
 
 # As the UI's reader: with HTML, tables and addresses that become links.

@@ -14,14 +14,14 @@ from told_before import unread
 
 from embaudit.declared.document import Column, Page, Section, Table, Value
 from embaudit.declared.rule import Finding
-from embaudit.measures.sticky import page
+from embaudit.measures.sticky import findings as page
 from embaudit.measures.tempscale.findings import section as temperature_section
-from embaudit.pages.audit import audit_page
 from embaudit.pages.general import gate_section, identity, stored_verdict
 from embaudit.pages.html import pieces
 from embaudit.pages.html import render as as_html
-from embaudit.pages.markdown import render as as_markdown
-from embaudit.pages.terminal import print_page, print_part, print_section, print_table
+from embaudit.pages.text import print_page, print_part, print_section, print_table
+from embaudit.pages.text import render as as_markdown
+from embaudit.pages.write import audit_page
 from embaudit.words.estimate import Estimate
 
 

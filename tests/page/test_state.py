@@ -19,9 +19,9 @@ from some_rows import mostly_slow
 from embaudit.cli.main import cli
 from embaudit.declared.document import Page, Table
 from embaudit.measures import MEASURES
-from embaudit.pages.audit import GENERAL, ONLY_WITH, read_audit, read_state, state_page
 from embaudit.pages.index import index_page, read_index
-from embaudit.system.address import warehouse_at
+from embaudit.pages.write import GENERAL, ONLY_WITH, read_audit, read_state, state_page
+from embaudit.system.settings import warehouse_at
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.named import find_checkpoint, find_result
 

@@ -23,7 +23,7 @@ from benchmarks.serving.faults import FAULTS, HARMLESS, Serving, each, faithful,
 from benchmarks.serving.server import Refusal, Served, serving
 from embaudit.checkpoint import Checkpoint, LoadOptions, load_checkpoint
 from embaudit.measures.quality.material import Material, sample_material
-from embaudit.pages.terminal import print_page
+from embaudit.pages.text import print_page
 from embaudit.questions.parity.compare import KindDifference
 from embaudit.questions.parity.findings import findings_of
 from embaudit.questions.parity.page import parity_page

@@ -20,8 +20,7 @@ from embaudit.checkpoint.tokenizer import NO_LIMIT
 from embaudit.embedders.checkpoint import CheckpointFunction
 from embaudit.questions.parity.compare import ROLES
 from embaudit.questions.passport.make import PURPOSES, canary_texts, make_passport
-from embaudit.questions.passport.passport import Passport, checksum_of, read_passport, write_passport
-from embaudit.questions.passport.schema import passport_schema
+from embaudit.questions.passport.passport import Passport, checksum_of, passport_schema, read_passport, write_passport
 from embaudit.words.errors import StorageError, UsageError
 
 SCHEMA = Path(__file__).parents[2] / "docs" / "passport.schema.json"

@@ -30,7 +30,7 @@ from benchmarks.serving.verifying import verified_as
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
 from embaudit.embedders.checkpoint import CheckpointFunction
 from embaudit.embedders.endpoint.client import EndpointError
-from embaudit.pages.markdown import render
+from embaudit.pages.text import render
 from embaudit.questions.parity.compare import ROLES
 from embaudit.questions.passport.make import make_passport
 from embaudit.questions.passport.page import passport_page

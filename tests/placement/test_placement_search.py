@@ -15,12 +15,12 @@ from tiny import ENGLISH, tiny_bert
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
 from embaudit.checkpoint.encoder import weighted_vectors
 from embaudit.measures.placement import PlacementSettings
-from embaudit.measures.placement.losses import placement_losses
 from embaudit.measures.placement.places import (
     Goal,
     TextSearch,
     fixed_places,
     goal,
+    placement_losses,
     random_places,
     rotation_places,
     text_of,

@@ -21,8 +21,7 @@ import embaudit
 from embaudit.checkpoint import AskedPrompts, Checkpoint, Encoder, LoadOptions, load_checkpoint
 from embaudit.corpora.scores.formats import Score
 from embaudit.measures.quality.material import sample_material
-from embaudit.questions.reproduce.published import PublishedScore
-from embaudit.questions.reproduce.readings import ScoredReading
+from embaudit.questions.reproduce.readings import PublishedScore, ScoredReading
 from embaudit.questions.reproduce.report import EXACTLY, ReproduceReport, findings_of
 from embaudit.words.errors import CorpusError, UsageError
 

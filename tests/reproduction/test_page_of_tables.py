@@ -229,10 +229,10 @@ def test_the_protocol_continues_where_it_stopped(bench: Bench, monkeypatch: pyte
         encoded.append(len(tokens))
         return distances(encoder, inputs, tokens, *others)
 
-    from embaudit.measures.sticky import reference
+    from embaudit.measures.sticky import inspect
 
-    distances = reference.distances
-    monkeypatch.setattr(reference, "distances", counted)
+    distances = inspect.distances
+    monkeypatch.setattr(inspect, "distances", counted)
     again = run(bench, ["sticky"])["sticky"].figures
     # The shard that was lost, and no other.
     assert len(encoded) == 1

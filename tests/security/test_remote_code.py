@@ -136,7 +136,7 @@ def test_a_file_beside_a_named_module_takes_no_packages_place(tmp_path: Path) ->
     for name in ("colorsys", "tenacity", "scipy"):
         (tmp_path / f"{name}.py").write_text(trap)
     code = (
-        "from embaudit.embedders.object.named import import_object; import_object('python:mine:embed'); "
+        "from embaudit.embedders.object.interfaces import import_object; import_object('python:mine:embed'); "
         "import colorsys, tenacity, scipy; print(colorsys.__file__)"
     )
     # -P: as a command that is installed starts, without the current folder.

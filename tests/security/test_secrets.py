@@ -17,11 +17,11 @@ from embaudit.declared.document import Page
 from embaudit.declared.rule import Finding
 from embaudit.embedders.endpoint.client import Failed
 from embaudit.pages.html import render as as_html
-from embaudit.pages.markdown import render as as_markdown
+from embaudit.pages.text import render as as_markdown
 from embaudit.warehouse.write import sql_value
 from embaudit.words.errors import UsageError, one_line
 from embaudit.words.masking import keep_credentials, keep_secret, keep_secrets_of, mask_error, masked, masked_output
-from embaudit_tasks.log_lines import ReadableLines
+from embaudit_tasks import ReadableLines
 
 KEY = "sk-canary/0123456789+abc"
 # A variable, its value, and what of it is secret.

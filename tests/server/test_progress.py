@@ -16,7 +16,7 @@ from small_audits import AskedAgain, Audited
 
 import embaudit as library
 from embaudit.api.audit import NotebookDisplay, shown_to_caller
-from embaudit.cli.display import TerminalDisplay
+from embaudit.cli.waiting import TerminalDisplay
 from embaudit.measures import MEASURES
 from embaudit.steps.progress import measuring, show, shown_on
 
@@ -45,7 +45,7 @@ def test_lines(is_terminal: bool, logs: bool, expected: list[str]) -> None:
 
 def test_a_log_says_every_minute_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [0.0]
-    monkeypatch.setattr("embaudit.cli.display.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("embaudit.cli.waiting.time.monotonic", lambda: clock[0])
     output = io.StringIO()
     display = TerminalDisplay(Console(file=output, width=100))
     for clock[0] in (30.0, 61.0, 100.0, 125.0):

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embaudit.corpora import MinedSource, load_corpus, mined_corpus, read_retrieval
-from embaudit.measures.socm.contrast import by_bm25, by_cosine
+from embaudit.measures.socm.lengths import by_bm25, by_cosine
 from embaudit.words.errors import CorpusError, MeasureError
 
 PASSAGES = [
@@ -77,7 +77,7 @@ def test_many_queries_go_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     generator = np.random.default_rng(0)
     queries, passages = generator.normal(size=(10, 4)), generator.normal(size=(7, 4))
     whole = by_cosine(queries, passages, [set()] * 10, 3)
-    monkeypatch.setattr("embaudit.measures.socm.contrast.SCORES_PER_STEP", 15)
+    monkeypatch.setattr("embaudit.measures.socm.lengths.SCORES_PER_STEP", 15)
     assert by_cosine(queries, passages, [set()] * 10, 3) == whole
 
 

@@ -13,7 +13,7 @@ from random_clouds import by_definition, clouds_from, random_texts
 
 from embaudit.checkpoint.pooling import pool
 from embaudit.measures.socm.clouds import shared_plane, token_cloud
-from embaudit.measures.socm.contrast import DISTANCES, contrasts, strangers
+from embaudit.measures.socm.lengths import DISTANCES, contrasts, strangers
 from embaudit.measures.socm.tightness import POOLINGS, cloud_angles, compare_poolings, pooled, shares_kept
 
 

@@ -16,7 +16,7 @@ from plausible import audit_record, expectation, measure_runs, plausible_rows
 from ready_warehouses import put_audit, put_audits
 
 from embaudit.measures import MEASURES
-from embaudit.pages.audit import read_audit
+from embaudit.pages.write import read_audit
 from embaudit.warehouse.connect import open_reader, open_writer
 from embaudit.warehouse.export import tables_of
 from embaudit.warehouse.migrate import known_views

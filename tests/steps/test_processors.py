@@ -17,7 +17,7 @@ from benchmarks.sharing import one_processor
 from embaudit.measures import MEASURES
 from embaudit.measures.integrity.work import checkpoint_integrity
 from embaudit.measures.quality.work import checkpoint_quality
-from embaudit.pages.audit import _queries
+from embaudit.pages.write import _queries
 from embaudit.steps.results import CheckpointSpec, checkpoint_of
 from embaudit.system.processors import processors, share_processors
 from embaudit.words.errors import NotMeasurable, UsageError

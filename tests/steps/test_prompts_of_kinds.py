@@ -25,7 +25,7 @@ from embaudit.steps.corpora import stage_corpus
 from embaudit.steps.results import CheckpointSpec, stage_rows
 from embaudit.steps.staging.stage import read_rows
 from embaudit_flows.plan import plan_audit
-from embaudit_tasks.corpora import mined_pairs
+from embaudit_tasks.steps import mined_pairs
 
 QUERY, DOCUMENT, TEXT = "the gold: ", "an old town: ", "music "
 WORDS = ENGLISH.split()

@@ -19,9 +19,9 @@ from pydantic import BaseModel, ConfigDict
 
 import embaudit_flows
 from embaudit.measures import MEASURES
-from embaudit.measures.impact.steps.scores import PoisonedSide
+from embaudit.measures.impact.steps import PoisonedSide
 from embaudit.measures.layers.steps import layer_statistics
-from embaudit.measures.length.tables import LengthRiseRow
+from embaudit.measures.length import LengthRiseRow
 from embaudit.measures.sticky.steps.files import Sample, TokenShard
 from embaudit.pages.general import _mixed
 from embaudit.steps import step as steps

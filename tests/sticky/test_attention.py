@@ -16,7 +16,7 @@ from tiny import tiny_bert
 from tiny_models import build, load
 
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
-from embaudit.checkpoint.eager import eager_attention
+from embaudit.checkpoint.anatomy.watch import eager_attention
 from embaudit.measures.sticky.evidence import attention
 from embaudit.measures.sticky.evidence.attention import (
     AttentionShift,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from synthetic_points import cosines
 
 from embaudit.checkpoint import Checkpoint, Encoder
-from embaudit.measures.sticky.evidence.dose import dose_rows, doses_that_fit, similarity_shifts
+from embaudit.measures.sticky.evidence.shape import dose_rows, doses_that_fit, similarity_shifts
 from embaudit.measures.sticky.insertion import OPERATORS, SentencePair, make_draw, spread_pairs
 from embaudit.measures.sticky.points import Points, every_against_every
 from embaudit.words.errors import MeasureError, NotMeasurable

@@ -17,11 +17,19 @@ from embaudit.checkpoint.vocabulary.entries import read_vocabulary
 from embaudit.measures.sticky import StickySettings
 from embaudit.measures.sticky.effects import Effect, measure_effects
 from embaudit.measures.sticky.insertion import OPERATORS, SentencePair
-from embaudit.measures.sticky.inspect import decoded, find_token, inspect_reference, inspect_tokens
+from embaudit.measures.sticky.inspect import (
+    decoded,
+    distances,
+    find_token,
+    inspect_reference,
+    inspect_tokens,
+    prepare_reference,
+    sticky_scores,
+    validation_values,
+)
 from embaudit.measures.sticky.moments import insert_tokens
 from embaudit.measures.sticky.plan import choose_controls
 from embaudit.measures.sticky.points import Points, given_pairs
-from embaudit.measures.sticky.reference import distances, prepare_reference, sticky_scores, validation_values
 from embaudit.words.errors import UsageError
 
 pytestmark = pytest.mark.usefixtures("one_thread")

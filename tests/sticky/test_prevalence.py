@@ -13,9 +13,8 @@ from synthetic_points import moments_of, points_of
 from embaudit.checkpoint import Checkpoint
 from embaudit.measures.sticky.insertion import OPERATORS, Operator, distinct_sentences, make_draw, split_sentences
 from embaudit.measures.sticky.moments import Scores, score
-from embaudit.measures.sticky.prevalence import MeasuredLosses, losses, noise, prevalence, shares_at_least
 from embaudit.measures.sticky.search import halves
-from embaudit.measures.sticky.verdicts import severity_rows
+from embaudit.measures.sticky.verdicts import MeasuredLosses, losses, noise, prevalence, severity_rows, shares_at_least
 from embaudit.words.errors import CorpusError, MeasureError
 
 VOCABULARY = 30_000

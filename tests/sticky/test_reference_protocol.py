@@ -16,11 +16,12 @@ from synthetic_points import cosines
 
 from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.measures.sticky.insertion import OPERATORS
-from embaudit.measures.sticky.inspect import decoded, inspect_reference
-from embaudit.measures.sticky.reference import (
+from embaudit.measures.sticky.inspect import (
     ReferenceInputs,
+    decoded,
     distances,
     insert_text,
+    inspect_reference,
     operator_scores,
     pairs_below,
     prepare_reference,
@@ -143,7 +144,7 @@ def test_steps_of_tokens_do_not_show(
     tiny: Checkpoint, measured: tuple[ReferenceInputs, np.ndarray], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     inputs, after = measured
-    monkeypatch.setattr("embaudit.measures.sticky.reference.TEXTS_PER_STEP", 100)
+    monkeypatch.setattr("embaudit.measures.sticky.inspect.TEXTS_PER_STEP", 100)
     # Two tokens a step on a processor, all five where batches are large.
     assert np.abs(distances(Encoder(tiny, 64), inputs, TOKENS) - after).max() <= 1e-6
     assert np.abs(distances(Encoder(tiny, 4_096), inputs, TOKENS) - after).max() <= 1e-6

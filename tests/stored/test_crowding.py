@@ -18,12 +18,12 @@ from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.corpora import load_corpus
 from embaudit.embedders.checkpoint import CheckpointFunction
 from embaudit.pages.html import render
-from embaudit.questions.answer import CrowdingRow, WrongRow
+from embaudit.questions.report import CrowdingRow, WrongRow
 from embaudit.questions.vectors.crowding import Sentinels, crowding_in, fragments
+from embaudit.questions.vectors.forms import unit_float32
 from embaudit.questions.vectors.profile import profile_of
 from embaudit.questions.vectors.question import VectorsQuestion
 from embaudit.questions.vectors.report import StoredReport
-from embaudit.questions.vectors.unit import unit_float32
 from embaudit.stores.opened import open_store
 
 

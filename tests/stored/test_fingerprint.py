@@ -14,9 +14,8 @@ from tiny_index import TinyIndex, encoded
 from embaudit.checkpoint import LoadOptions, load_checkpoint
 from embaudit.declared.rule import Finding
 from embaudit.embedders.checkpoint import CheckpointFunction
-from embaudit.questions.vectors.builder import builder_findings
+from embaudit.questions.vectors.builder import builder_findings, shipped_fingerprints
 from embaudit.questions.vectors.fingerprint import Fingerprint, origin_of
-from embaudit.questions.vectors.fingerprint_file import shipped_fingerprints
 from embaudit.questions.vectors.fitted import FEWEST_OWNERS, fitted
 from embaudit.questions.vectors.report import look_at
 

@@ -19,7 +19,7 @@ from benchmarks.serving.server import Served, serving
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint, resolve
 from embaudit.questions.fingerprint.make import sample_texts
 from embaudit.questions.fingerprint.question import FingerprintQuestion
-from embaudit.questions.vectors.fingerprint_file import own_file, read_fingerprints, shipped_fingerprints
+from embaudit.questions.vectors.builder import own_file, read_fingerprints, shipped_fingerprints
 from embaudit.words.errors import CorpusError, EmbauditError, MeasureError, UsageError
 
 sys.path.append(str(Path(__file__).resolve().parent))

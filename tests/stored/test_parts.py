@@ -18,8 +18,8 @@ from told_in_full import faults_of
 
 import embaudit
 from embaudit.declared.document import Table
+from embaudit.questions.vectors.opened import look_at_each
 from embaudit.questions.vectors.page import stored_page
-from embaudit.questions.vectors.parts import look_at_each
 from embaudit.questions.vectors.question import VectorsQuestion
 from embaudit.stores import place
 from embaudit.stores.opened import open_store

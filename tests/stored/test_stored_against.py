@@ -24,9 +24,9 @@ from embaudit.questions.question import Progress
 from embaudit.questions.vectors.against import compare_sample
 from embaudit.questions.vectors.every_row import find_foreign
 from embaudit.questions.vectors.page import stored_page
+from embaudit.questions.vectors.profile import SomeRows
 from embaudit.questions.vectors.question import VectorsQuestion
 from embaudit.questions.vectors.report import StoredReport
-from embaudit.questions.vectors.sample import SomeRows
 from embaudit.stores.opened import open_store
 from embaudit.stores.place import ReadOptions
 from embaudit.stores.store import RowBatch

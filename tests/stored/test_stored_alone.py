@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from embaudit.questions.vectors.alone import VectorProfile, look_at_alone, precision_of
 from embaudit.questions.vectors.findings import findings_alone
 from embaudit.questions.vectors.forms import form_of_index
-from embaudit.questions.vectors.populations import two_lengths, two_spaces
-from embaudit.questions.vectors.profile import profile_of
-from embaudit.questions.vectors.sample import RowDraw
+from embaudit.questions.vectors.neighbours import two_lengths, two_spaces
+from embaudit.questions.vectors.profile import RowDraw, profile_of
 from embaudit.statistics.intervals import exact_count
 from embaudit.stores.store import RowBatch, Store
 

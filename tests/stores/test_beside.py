@@ -13,8 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from embaudit.questions.why.absent import OtherPlaces
-from embaudit.questions.why.gathered import gather
+from embaudit.questions.why.rows import OtherPlaces, gather
 from embaudit.stores.opened import open_store
 from embaudit.stores.place import ReadOptions, SeveralParts
 from embaudit.stores.store import RowBatch, Store

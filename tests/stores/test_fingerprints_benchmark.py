@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from benchmarks.fingerprints import FieldStore, fingerprints_of, held_out, main, with_joined_owners
-from embaudit.questions.vectors.fingerprint_file import read_fingerprints
+from embaudit.questions.vectors.builder import read_fingerprints
 
 D = 64
 MEANS = np.random.default_rng(0).normal(size=(2, D))

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from planted_calls import Calls
 
-from embaudit.stores.llama_index import embedded_text
+from embaudit.stores.frameworks import embedded_text
 from embaudit.stores.opened import open_store
 from embaudit.stores.place import ReadOptions
 from embaudit.words.errors import EmbauditError

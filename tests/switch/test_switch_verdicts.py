@@ -13,14 +13,14 @@ from embaudit.corpora.downstream.task import unit_rows
 from embaudit.declared.chart import Chart
 from embaudit.measures.quality.material import ScoredPairs
 from embaudit.pages.html import render
-from embaudit.pages.markdown import render as as_markdown
-from embaudit.pages.terminal import print_page
-from embaudit.questions.switch.cut_offs import ScaledPairs, default_cut_off, transfer, transfer_cut_offs
+from embaudit.pages.text import print_page
+from embaudit.pages.text import render as as_markdown
 from embaudit.questions.switch.material import OldAndNew, SwitchedPairs, SwitchedSearch, search_of_vectors
 from embaudit.questions.switch.page import switch_page
 from embaudit.questions.switch.quality import mean_of, ratio_of
 from embaudit.questions.switch.search import MIXED, OLD, measure_search
 from embaudit.questions.switch.switch import SwitchReport, switch_vectors
+from embaudit.questions.switch.verdict import ScaledPairs, default_cut_off, transfer, transfer_cut_offs
 from embaudit.words.errors import MeasureError
 
 DIMENSION, DOCUMENTS, QUERIES = 17, 300, 120

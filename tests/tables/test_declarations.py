@@ -18,12 +18,11 @@ from embaudit.measures.length.curve import CONDITIONS
 from embaudit.measures.sticky.moments import PROTOCOLS, Severity
 from embaudit.measures.tempscale.compare import ArmName, Recommendation
 from embaudit.warehouse.connect import open_reader, open_writer
-from embaudit.warehouse.describe import meaning_of_view, meanings_of_columns, written
 from embaudit.warehouse.lake import WRITER_TABLE
-from embaudit.warehouse.markdown import tables_page
+from embaudit.warehouse.markdown import schema_page, tables_page
 from embaudit.warehouse.migrate import known_views
 from embaudit.warehouse.tables import SUMMARIES, TABLES
-from embaudit.warehouse.tables.sql import schema_page
+from embaudit.warehouse.write import meaning_of_view, meanings_of_columns, written
 
 
 @pytest.fixture(scope="module")
@@ -290,7 +289,7 @@ def test_words_are_written_again_only_where_they_have_changed(tmp_path: Path, mo
     assert comments(path)["token", "script"] == "mine"
     before = written()
     with monkeypatch.context() as patch:
-        patch.setattr("embaudit.warehouse.describe.written", lambda: before.replace("The paper.", "Theirs."))
+        patch.setattr("embaudit.warehouse.write.written", lambda: before.replace("The paper.", "Theirs."))
         with open_writer(path, 0):
             pass
         assert comments(path)["published_figure", "source"] == comments(path)["published_beside_own", "published_in"]

@@ -10,7 +10,7 @@ import pytest
 from postgres_server import USER, Postgres
 from warehouse_rows import FEW
 
-from embaudit.system.address import Lake
+from embaudit.system.settings import Lake
 from embaudit.warehouse.publish import StagedTable
 
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from embaudit.system.address import Lake, warehouse_at
-from embaudit.system.settings import Settings
+from embaudit.system.settings import Lake, Settings, warehouse_at
 from embaudit.words.errors import UsageError
 
 ADDRESS = "ducklake:postgres:dbname=audits host=db.example port=5432?data_path=/srv/embaudit/lake"

@@ -14,12 +14,11 @@ from postgres_server import USER, Postgres
 
 from embaudit.corpora.scores import Score
 from embaudit.steps.staging.stage import write_rows
-from embaudit.system.address import Lake, Warehouse
+from embaudit.system.settings import Lake, Warehouse
 from embaudit.warehouse.connect import open_reader, open_writer
 from embaudit.warehouse.lake import WRITER_TABLE
-from embaudit.warehouse.publish import StagedTable, publish, publish_content
+from embaudit.warehouse.publish import StagedTable, import_scores, publish, publish_content
 from embaudit.warehouse.query import named_queries, require_inside, run_query
-from embaudit.warehouse.scores import import_scores
 from embaudit.warehouse.tables import TABLES
 from embaudit.warehouse.write import transaction
 from embaudit.words.errors import EmbauditError, StorageError, UsageError, WarehouseError
@@ -232,7 +231,7 @@ def test_views_of_a_lake_are_created_where_they_are_not_as_they_should_be(lake: 
 
 def test_a_transaction_of_two_writers_conflicts(lake: Lake) -> None:
     """The queue aside: whoever slips past it is stopped by the row that all writers touch."""
-    from embaudit.warehouse.connect_lake import connect_memory
+    from embaudit.warehouse.connect import connect_memory
     from embaudit.warehouse.lake import attach, is_conflict, load_extensions
 
     with open_writer(lake, 5):

@@ -9,7 +9,7 @@ import pytest
 from plausible import audit_record, expectation, measure_runs, plausible_rows, stage_all
 
 from embaudit.pages.write import write_page
-from embaudit.system.address import Lake
+from embaudit.system.settings import Lake
 from embaudit.warehouse.gate import Policy, run_gate
 from embaudit.warehouse.publish import publish
 

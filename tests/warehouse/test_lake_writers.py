@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from plausible import audit_record, expectation, measure_runs, plausible_rows, stage_all
 
-from embaudit.system.address import Lake
-from embaudit.warehouse import connect_lake
+from embaudit.system.settings import Lake
+from embaudit.warehouse import connect
 from embaudit.warehouse import publish as publishing
 from embaudit.warehouse.connect import open_reader, open_writer
 from embaudit.warehouse.publish import StagedTable, publish
@@ -112,7 +112,7 @@ def publish_without_a_queue(lake: Lake, staging: Path, audits: list[str], togeth
             together.wait(PATIENCE)
         return Nothing()
 
-    connect_lake.try_lock = try_lock
+    connect.try_lock = try_lock
     publish_all(lake, staging, audits)
 
 
@@ -135,7 +135,7 @@ def publish_until(lake: Lake, staging: Path, audit_id: str, state: str, reached:
 
 # The call whose end is that state: what a writer does there, and what the audit's log says once it is dead.
 STATES: dict[str, tuple[Any, str, int]] = {
-    "has the queue": (connect_lake, "try_lock", 1),
+    "has the queue": (connect, "try_lock", 1),
     "the log is written and not committed": (publishing, "_write_log", 1),
     "some tables are written": (publishing, "write_table", 8),
     "all is written and not committed": (publishing, "replace_rows", 4),

@@ -17,7 +17,7 @@ from ready_warehouses import put_audit
 from warehouse_rows import every_table
 
 from embaudit.steps.staging.files import delete_leftovers, find_leftovers
-from embaudit.system.address import Lake, Warehouse
+from embaudit.system.settings import Lake, Warehouse
 from embaudit.warehouse import prune as vacuums
 from embaudit.warehouse.connect import open_reader, open_writer
 from embaudit.warehouse.prune import DETAIL_TABLES, Keep, prune, vacuum

@@ -16,7 +16,7 @@ from commands import Embaudit, run_here
 from own_processes import Start
 
 from embaudit.cli.main import cli
-from embaudit.cli.query import print_result
+from embaudit.cli.results import print_result
 from embaudit.warehouse.query import QueryResult, named_queries, run_query
 from embaudit.words.errors import UsageError
 

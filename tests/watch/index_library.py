@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from embaudit.questions.answer import WrongRow
+from embaudit.questions.report import WrongRow
 from embaudit.questions.vectors.question import VectorsQuestion
 from embaudit.questions.vectors.report import StoredReport
 from embaudit.watch.watch_list import read_watch_list

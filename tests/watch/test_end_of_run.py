@@ -19,7 +19,7 @@ from test_watch_flow import SETTINGS, Put, Watcher, watcher  # noqa: F401  (a fi
 from embaudit.cli.main import cli
 from embaudit.words.errors import UsageError
 from embaudit_tasks.steps import AUDIT_LABEL, GATE_LABEL
-from embaudit_tasks.watch_audit import end_of
+from embaudit_tasks.watch import end_of
 
 
 @pytest.fixture(scope="module")

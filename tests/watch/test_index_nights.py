@@ -20,11 +20,11 @@ from embaudit.checkpoint import Encoder, LoadOptions, TextKind, load_checkpoint
 from embaudit.embedders.checkpoint import CheckpointFunction
 from embaudit.questions.passport.make import make_passport
 from embaudit.questions.passport.passport import Canary, Passport, as_base64
-from embaudit.questions.vectors.row_hash import hash_rows, hash_values
+from embaudit.questions.vectors.profile import hash_rows, hash_values
 from embaudit.questions.vectors.since import inspected
 from embaudit.questions.vectors.since.rows import ADDED, OVERWRITTEN, RowMarks, SeenRows, what_is_new
 from embaudit.warehouse.query import run_query
-from embaudit.watch.index_change import compare_passports, switch_revisions
+from embaudit.watch.history import compare_passports, switch_revisions
 from embaudit.words.errors import EmbauditError, EmptyStore, StorageError
 from embaudit_flows import ask
 from embaudit_flows.watch import watch

@@ -11,11 +11,18 @@ import pytest
 from fake_hub import FakeHub
 
 from embaudit.questions.audit import AuditSettings
-from embaudit.watch.folders import checkpoint_folders
 from embaudit.watch.history import History, WatchedRevision
-from embaudit.watch.hub import list_organisation
-from embaudit.watch.look import BASELINE, Source, SourceState, every_source, local_source, look, read_content
-from embaudit.watch.watch_list import OrganisationEntry, WatchList
+from embaudit.watch.look import (
+    BASELINE,
+    Source,
+    SourceState,
+    checkpoint_folders,
+    every_source,
+    local_source,
+    look,
+    read_content,
+)
+from embaudit.watch.watch_list import OrganisationEntry, WatchList, list_organisation
 
 Put = Callable[[Path, int], Path]
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)

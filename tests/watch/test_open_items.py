@@ -15,9 +15,9 @@ from test_watch_flow import SETTINGS, Put, Watcher, watcher  # noqa: F401  (a fi
 
 from embaudit.cli.main import cli
 from embaudit.pages.index import index_page, read_index
-from embaudit.system.address import warehouse_at
+from embaudit.system.settings import warehouse_at
 from embaudit.watch.happening import NightProblem
-from embaudit.watch.open_items import gate_outcome, read_open
+from embaudit.watch.outcome import gate_outcome, read_open
 from embaudit.words.errors import UsageError
 
 RULE = '[[limit]]\nname = "{name}"\nsummary = "socm_summary"\nmeasure = "socm_mean"\nmax = {most}\n'

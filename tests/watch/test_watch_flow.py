@@ -21,7 +21,7 @@ from embaudit.watch.look import BASELINE
 from embaudit.watch.outcome import WatchOutcome
 from embaudit.words.errors import CheckpointError
 from embaudit_flows.watch import watch
-from embaudit_flows.watch_audits import AuditEnd, in_this_process
+from embaudit_flows.watch_record import AuditEnd, in_this_process
 
 Put = Callable[[Path, int], Path]
 A, B, C = "a" * 40, "b" * 40, "c" * 40
@@ -112,7 +112,7 @@ def test_an_error_of_an_audit_is_its_reason_on_record(
         raise error
 
     monkeypatch.setattr("embaudit_flows.audit.audit", fails)
-    monkeypatch.setattr("embaudit_flows.watch_audits._request", lambda finding, warehouse: None)
+    monkeypatch.setattr("embaudit_flows.watch_record._request", lambda finding, warehouse: None)
     assert list(in_this_process(None)([object()])) == [end]  # type: ignore[list-item]
 
 

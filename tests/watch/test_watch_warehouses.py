@@ -10,7 +10,7 @@ import pytest
 from plausible import audit_record, measure_runs, plausible_rows, stage_all
 from postgres_server import USER
 
-from embaudit.system.address import Lake
+from embaudit.system.settings import Lake
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.publish import publish
 from embaudit.warehouse.regression import find_predecessor

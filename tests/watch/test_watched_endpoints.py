@@ -18,7 +18,7 @@ from index_library import Library, named, texts_of, told
 from benchmarks.serving.faults import faithful
 from benchmarks.serving.server import Served, serving
 from embaudit.checkpoint import LoadOptions, load_checkpoint
-from embaudit.questions.answer import WrongRow
+from embaudit.questions.report import WrongRow
 from embaudit.warehouse.query import run_query
 from embaudit.watch.happening import NightProblem
 from embaudit_flows.watch import watch

@@ -13,10 +13,10 @@ from searched_stages import DENSE, Searched, ids
 from told_in_full import assert_told
 
 import embaudit
-from embaudit.embedders.object.named import ObjectError
-from embaudit.pages.ci import checked_of
-from embaudit.questions.answer import AnswerFigureRow, WhyCaseRow
+from embaudit.embedders.object.interfaces import ObjectError
+from embaudit.pages.text import checked_of
 from embaudit.questions.answered import answer_key, parameters_of, rows_of
+from embaudit.questions.report import AnswerFigureRow, WhyCaseRow
 from embaudit.questions.why.application import StageError, StageRow, open_application
 from embaudit.questions.why.question import WhyQuestion
 from embaudit.questions.why.stage_trace import inferred, trace_of

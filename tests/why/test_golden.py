@@ -19,7 +19,7 @@ import embaudit
 from embaudit.corpora.golden import GoldenQuery, load_golden, load_golden_folder, read_golden
 from embaudit.measures.quality.golden import GoldenChanges
 from embaudit.measures.quality.material import Collection, golden_of
-from embaudit.questions.answer import WhyCaseRow
+from embaudit.questions.report import WhyCaseRow
 from embaudit.questions.switch.material import OldAndNew, SwitchedSearch
 from embaudit.questions.why.report import WhyReport
 from embaudit.questions.why.unexpected import LeftOut, without_words

@@ -17,11 +17,11 @@ from planted import Planted
 from planted_held_out import PLANTS as HELD_OUT
 
 import embaudit
-from embaudit.questions.answer import WhyCaseRow
+from embaudit.questions.report import WhyCaseRow
 from embaudit.questions.why.case import Case
 from embaudit.questions.why.mends import Mend, MendCost, MendOfMany, TriedMend, cheapest_first, told_of_many
+from embaudit.questions.why.ranked import fused_scores
 from embaudit.questions.why.report import WhyReport
-from embaudit.questions.why.words import fused_scores
 from tests.some_rows import mostly_slow
 
 PLANTS = SEEN | HELD_OUT

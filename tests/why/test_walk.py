@@ -16,7 +16,7 @@ import pytest
 from commands import run_here
 
 import embaudit
-from embaudit.questions.why import another
+from embaudit.questions.why import ranked
 
 
 def ranks(index: Any, query: int) -> np.ndarray:
@@ -166,7 +166,7 @@ def test_another_function_ranks_what_is_lost(
     most: int, tiny_index: Any, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Exactly where all rows are encoded; of more, an interval from those that are drawn."""
-    monkeypatch.setattr(another, "MOST", most)
+    monkeypatch.setattr(ranked, "MOST", most)
     texts = list(tiny_index.texts)
     rows = [int(ranks(tiny_index, query)[-1]) for query in range(30, 60)]
     cases = {texts[query]: f"row-{row}" for query, row in zip(range(30, 60), rows, strict=True)}

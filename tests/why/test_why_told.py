@@ -15,12 +15,11 @@ from told_in_full import assert_told
 
 import embaudit
 from embaudit.questions.why.above import RowAbove
-from embaudit.questions.why.case import ByAnother, Case, StoreAnswer
+from embaudit.questions.why.case import ByAnother, Case, Diagnosis, ShownResults, StoreAnswer
 from embaudit.questions.why.lost import where_lost
 from embaudit.questions.why.other_ways import Attempt
 from embaudit.questions.why.report import WhyReport
 from embaudit.questions.why.unexpected import CameUp, LeftOut, not_shown, why_it_came_up
-from embaudit.questions.why.verdict import Diagnosis, ShownResults
 
 sys.path.append(str(Path(__file__).resolve().parent))
 from test_where_lost import CASE, PIECE, READ, ROW, RULES, TEN, above, answer

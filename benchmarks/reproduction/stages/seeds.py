@@ -15,7 +15,7 @@ from benchmarks.reproduction import published
 from benchmarks.reproduction.bench import Bench, rows_of
 from benchmarks.reproduction.compared import Comparison
 from benchmarks.reproduction.stages.sticky import run_protocol
-from embaudit.measures.sticky import StickySettings, reference
+from embaudit.measures.sticky import StickySettings, inspect
 from embaudit.measures.sticky.inspect import decoded
 from embaudit.measures.sticky.steps.files import TokenShard, read_pairs, token_shards
 from embaudit.measures.sticky.steps.reference import SCORED_TOKENS_PER_SHARD
@@ -35,12 +35,12 @@ def random_scores(
     """The random operator's score of some tokens, for one draw of the places."""
     encoder = encoder_of(spec)
     chosen = [(pair.first, pair.second) for pair in read_pairs(pairs, "reference_scoring")]
-    inputs = reference.prepare_reference(encoder, chosen, settings.copies, seed)
+    inputs = inspect.prepare_reference(encoder, chosen, settings.copies, seed)
     texts = [decoded(encoder.checkpoint, token) for token in shard.token_ids]
     each = inputs.texts_by(["random"])
     with tracked(shard.label, len(texts) * each, of_all=shard.total * each) as advance:
-        after = reference.distances(encoder, inputs, texts, advance, ["random"])
-    scores = reference.operator_scores(encoder, inputs, texts, after)[:, 0]
+        after = inspect.distances(encoder, inputs, texts, advance, ["random"])
+    scores = inspect.operator_scores(encoder, inputs, texts, after)[:, 0]
     rows = [{"token_id": token, "score": float(score)} for token, score in zip(shard.token_ids, scores, strict=True)]
     out.rows("random_scores", rows, SCHEMA, encodes=encoder.texts)
 
@@ -61,10 +61,10 @@ def measure(bench: Bench) -> dict[str, Any]:
         )
         by_id = {row["token_id"]: row["score"] for row in rows_of(files, "random_scores")}
         parts[seed] = np.array([by_id[token] for token in ids])
-    second = first + reference.SCORE_WEIGHTS["random"] * (parts[OTHER_SEED] - parts[run.seed])
+    second = first + inspect.SCORE_WEIGHTS["random"] * (parts[OTHER_SEED] - parts[run.seed])
     theirs = {one.token_id: one.score for one in published.published_shortlist()}
     known = np.isin(ids, list(theirs))
-    lists = [np.isin(np.arange(len(ids)), reference.shortlist(scores)) for scores in (first, second)]
+    lists = [np.isin(np.arange(len(ids)), inspect.shortlist(scores)) for scores in (first, second)]
     return {
         "tokens": len(ids),
         "shortlisted": [int(one.sum()) for one in lists],

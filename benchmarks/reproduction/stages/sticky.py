@@ -1,7 +1,7 @@
 """The published protocol in full, on the published pairs: shortlist, threshold and sticky tokens beside the published.
 
 All 23 699 tokens are scored on 5 pairs, and the tokens of both shortlists, ours and the published one, validated on 250
-(``embaudit.measures.sticky.reference``): about five million encodes, as each distinct sentence is encoded once.
+(``embaudit.measures.sticky.inspect``): about five million encodes, as each distinct sentence is encoded once.
 """
 
 from __future__ import annotations

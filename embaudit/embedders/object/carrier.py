@@ -16,8 +16,19 @@ import numpy as np
 
 from embaudit.checkpoint.prompts import NO_PROMPTS, Prompts
 from embaudit.embedders.function import IN_ORDER, Answers, EmbeddingFunction, first_alike, similarity_named
-from embaudit.embedders.object.interfaces import LOOKED_FOR, Interface, Way, interface_of, other_kind
-from embaudit.embedders.object.named import MEND, RAISED, ObjectError, beside_results, instance_of, raised
+from embaudit.embedders.object.interfaces import (
+    LOOKED_FOR,
+    MEND,
+    RAISED,
+    Interface,
+    ObjectError,
+    Way,
+    beside_results,
+    instance_of,
+    interface_of,
+    other_kind,
+    raised,
+)
 from embaudit.embedders.parts import GONE, Unanswered, encode_in_parts
 from embaudit.words.errors import UsageError
 

@@ -16,9 +16,15 @@ import pyarrow as pa
 
 from embaudit.checkpoint.anatomy import anatomy_of
 from embaudit.corpora.draw import Draw
-from embaudit.measures.layers import MEASURE_VERSION, LayerSettings
+from embaudit.measures.layers import (
+    MEASURE_VERSION,
+    LayerHeadStatRow,
+    LayerSettings,
+    LayerStatRow,
+    LayerTextRow,
+    PooledStatRow,
+)
 from embaudit.measures.layers.layers import LAMBDAS, RATIOS, LayerBatch, PooledBatch
-from embaudit.measures.layers.tables import LayerHeadStatRow, LayerStatRow, LayerTextRow, PooledStatRow
 from embaudit.measures.layers.terms import ValueOutput
 from embaudit.measures.run import Run
 from embaudit.statistics.intervals import mean_with_interval

@@ -9,11 +9,224 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Literal
 
 from pydantic import Field, field_validator
 
-from embaudit.measures.length.tables import ROWS
+from embaudit.declared.figure import Worse
+from embaudit.declared.table import (
+    COSINE,
+    ROUNDED_SHARE,
+    SHARE,
+    TOLERANCE,
+    BigInt,
+    Interval,
+    Range,
+    Row,
+    Series,
+    column,
+    computed,
+    rule,
+)
 from embaudit.measures.measure import Asked, DrawnSettings, Measure, Readable, Work, parts_of
+
+DIFFERENCE: Range = (-1, 1)
+Condition = Literal["natural", "truncation", "windows", "input_embeddings"]
+# The two norms are computed from float32 weights with different rounding.
+NORM_TOLERANCE = 1e-3
+
+
+class LengthBinRow(Row, table="length_bin", key=("corpus", "condition", "low")):
+    """Mean cosine of texts in one length bin under one condition; lengths are before truncation."""
+
+    corpus: str = column("Name of the corpus in this audit.")
+    condition: Condition = column("What is compared: whole texts, or one of three controls.")
+    low: int = column("Shortest length in the bin, without special tokens.", unit="tokens", ge=0)
+    high: int = column(
+        "Exclusive upper end of the bin; the last bin ends with the position table.",
+        unit="tokens",
+        ge=1,
+        at_least="length",
+        above="low",
+    )
+    length: float = column("Mean length of its texts, or the length that controls are cut to.", unit="tokens", ge=0)
+    beyond_limit: bool = column("Whether length exceeds the checkpoint's configured limit.")
+    texts: int = column("Texts in the bin.", ge=0)
+    cosine_mean: float | None = column(
+        "Mean pairwise cosine; null below two texts.",
+        within=COSINE,
+        interval=Interval("jackknife over texts, null below four", "cosine_low", "cosine_high"),
+    )
+
+    @rule
+    def mean_needs_two_texts(texts: Series, cosine_mean: Series) -> Series:
+        """A bin has a mean if and only if it has two texts."""
+        return cosine_mean.notna() == (texts > 1)
+
+
+class LengthRiseRow(Row, table="length_rise", key=("corpus", "condition"), item="{corpus}, {condition}"):
+    """A condition's rise from the first to the last bin that has a mean; all null if fewer than two have one."""
+
+    corpus: str = column("Name of the corpus in this audit.")
+    condition: Condition = column("What is compared: whole texts, or one of three controls.")
+    first_length: float | None = column("Length of the first bin.", unit="tokens", ge=0)
+    last_length: float | None = column("Length of the last bin.", unit="tokens", ge=0, at_least="first_length")
+    first_cosine: float | None = column("Mean cosine in the first bin.", within=COSINE, figure=True)
+    last_cosine: float | None = column("Mean cosine in the last bin.", within=COSINE, figure=True)
+    rise: float | None = column("last_cosine − first_cosine.", figure=Worse("higher", absolute=0.03))
+    share_of_natural: float | None = column(
+        "rise / rise of the natural curve, over the bins that both have; null without a rise.", figure=True
+    )
+    share_of_truncation: float | None = column(
+        "rise / rise of truncations of the same texts.", figure=True, interval=Interval("jackknife over texts")
+    )
+
+    @rule
+    def rise_is_difference_of_ends(first_cosine: Series, last_cosine: Series, rise: Series) -> Series:
+        """rise = last_cosine − first_cosine."""
+        expected = (last_cosine - first_cosine).astype(float)
+        return (expected.isna() & rise.isna()) | ((rise - expected).abs() <= TOLERANCE)
+
+
+class LengthSummaryRow(Row, table="length_summary", key=("corpus",)):
+    """Effect of length on nearest neighbours and ranks in a corpus."""
+
+    corpus: str = column("Name of the corpus in this audit.")
+    corpus_id: str = column("Id of the corpus.")
+    texts: int = column(
+        "Texts of at least one token.", ge=0, at_least=("beyond_read", "beyond_configured", "control_texts")
+    )
+    empty: int = column("Texts without a token.", ge=0)
+    read_limit: int = column("Longest text read here, without special tokens.", unit="tokens", ge=1, at_least="window")
+    configured_limit: int = column("Longest text that the checkpoint reads as deployed.", unit="tokens", ge=1)
+    position_limit: int | None = column("Length of the position table; null if there is none.", unit="tokens", ge=1)
+    beyond_configured: int = column("Texts longer than configured_limit.", ge=0)
+    beyond_read: int = column("Texts longer than read_limit, which are not on the natural curve.", ge=0)
+    control_texts: int = column("Texts that the controls are made from.", ge=0)
+    window: int = column("Length of the windows that are encoded separately.", unit="tokens", ge=1)
+    tokens_mean: float | None = column("Mean length.", unit="tokens")
+    tokens_median: float | None = column("Median length.", unit="tokens")
+    tokens_max: int | None = column("Largest length.", unit="tokens")
+    neighbours: int = column("k, the number of nearest neighbours.", ge=0)
+    is_labelled: bool = column(
+        "Whether every text has a label, with at least two labels in all; texts with different labels are unrelated."
+    )
+    hubness_spearman: float | None = column(
+        "Spearman's ρ between length and k-occurrence, the number of texts that have a text among their k nearest.",
+        within=COSINE,
+    )
+    hubness_p: float | None = column("p-value of hubness_spearman, treating texts as independent.", within=SHARE)
+    neighbour_length_ratio: float | None = column("Mean length of neighbours / mean length of texts.", ge=0)
+    short_neighbour_length_ratio: float | None = column("The same for the neighbours of the shortest third.")
+    rank_spearman: float | None = column(
+        "Spearman's ρ between length and mean rank as an unrelated text; negative: long texts rank high.",
+        within=COSINE,
+    )
+    knn_accuracy: float | None = column("Accuracy of the k neighbours' vote; null without labels.", within=SHARE)
+    wrong_length_ratio: float | None = column(
+        "Mean length of neighbours with another label / of neighbours with the same label.", ge=0
+    )
+    long_pairs: BigInt = column("Unrelated pairs in the longest third of the texts.", ge=0)
+    long_pairs_mean: float | None = column("Their mean cosine.", within=COSINE)
+    short_pairs_mean: float | None = column("Mean cosine of unrelated pairs in the shortest third.", within=COSINE)
+    share_long_above: float | None = column(
+        "Share of long pairs above the 95th percentile of short pairs; 0.05 if length had no effect.", within=SHARE
+    )
+
+
+class LengthPairRow(Row, table="length_pair", key=("corpus", "rank")):
+    """One of the highest-scoring unrelated pairs of long texts."""
+
+    corpus: str = column("Name of the corpus in this audit.")
+    rank: int = column("1 is the highest cosine.", ge=1)
+    first: BigInt = column("Position of the first text in the corpus.", ge=0)
+    second: BigInt = column("Position of the second text in the corpus.", above="first")
+    first_tokens: int = column("Length of the first text.", unit="tokens", ge=1)
+    second_tokens: int = column("Length of the second text.", unit="tokens", ge=1)
+    first_label: str | None = column("Label of the first text, if it has one.")
+    second_label: str | None = column("Label of the second text, if it has one.")
+    cosine: float = column("Cosine similarity of the two.", within=COSINE)
+
+
+class LengthRankingRow(
+    Row,
+    table="length_ranking",
+    key=("corpus", "condition", "relevant"),
+    item="{corpus}, {condition}, {relevant} documents",
+):
+    """How often relevant documents are outranked by short and by long irrelevant ones."""
+
+    corpus: str = column("Name of the collection in this audit.")
+    condition: Literal["natural", "cut"] = column("Documents as they are read, or all cut to one length.")
+    relevant: Literal["short", "long"] = column("Length of the relevant document.")
+    boundary: float = column("Median document length; longer documents count as long.", unit="tokens", ge=0)
+    read: int = column("Limit up to which documents are read, without special tokens.", unit="tokens", ge=1)
+    documents: int = column("Documents that are ranked.", ge=2)
+    pairs: int = column("Pairs of a query and a relevant document.", ge=1, at_least="units")
+    units: int = column(
+        "Resampling units of the bootstrap: queries that share a relevant document form one unit.", ge=1
+    )
+    by_short: float = column(
+        "Share of the short irrelevant documents that outrank the relevant one; mean over pairs.", within=SHARE
+    )
+    by_long: float = column(
+        "Share of the long irrelevant documents that outrank the relevant one; mean over pairs.", within=SHARE
+    )
+    difference: float = column(
+        "by_short − by_long, for the same queries and relevant documents.",
+        within=DIFFERENCE,
+        figure=True,
+        interval=Interval("bootstrap over units, null below ten", "low", "high"),
+    )
+
+    @rule
+    def difference_is_of_shares(by_short: Series, by_long: Series, difference: Series) -> Series:
+        """difference = by_short − by_long."""
+        return (difference - (by_short - by_long)).abs() <= TOLERANCE
+
+
+class LengthSigmaRow(Row, table="length_sigma", key=("corpus", "layer", "head", "length")):
+    """One attention head at one length, on truncations of the same texts: means over texts, and shares of texts."""
+
+    corpus: str = column("Name of the corpus in this audit.")
+    layer: int = column("Layer; 0 is the first.", ge=0)
+    head: int = column("Head; 0 is the first.", ge=0)
+    length: int = column("Length without special tokens.", unit="tokens", ge=1)
+    tokens: int = column("n, special tokens included.", ge=1, at_least="length")
+    texts: int = column("Texts cut to that length.", ge=1)
+    is_causal: bool = column("Whether attention is causal, which the theory does not cover.")
+    sigma_a: float = column("‖PA‖₂.", ge=0)
+    frobenius: float = column("‖PA‖_F, always at least sigma_a.")
+    sigma_s: float | None = column(
+        "Standard deviation of the logits q·k/√d_h; null if the model biases, normalises or masks them.", ge=0
+    )
+    sigma_s_centred: float | None = column(
+        "Standard deviation of the doubly centred logits; null if A has zeros.", ge=0
+    )
+    bound: float | None = column("The published upper bound on sigma_a at sigma_s.", ge=0)
+    bound_centred: float | None = column("The same at sigma_s_centred.", ge=0)
+    holds: float | None = column("Share of texts with sigma_a ≤ bound.", within=SHARE)
+    holds_centred: float | None = column("Share of texts with sigma_a ≤ bound_centred.", within=SHARE)
+    sigma_a_value_norm: float = column("σ_a ‖W_v^h‖₂, the factor of Theorem 2.", ge=0)
+    hc_energy: float | None = column(
+        "‖PX‖_F/‖X‖_F of the layer's output, the same for all its heads.", within=ROUNDED_SHARE
+    )
+
+    @computed(at_least="sigma_a")
+    def frobenius_and_tolerance(frobenius: Series) -> Series:
+        """‖PA‖₂ ≤ ‖PA‖_F, up to rounding."""
+        return frobenius * (1 + NORM_TOLERANCE) + TOLERANCE
+
+
+ROWS: tuple[type[Row], ...] = (
+    LengthBinRow,
+    LengthRiseRow,
+    LengthSummaryRow,
+    LengthPairRow,
+    LengthRankingRow,
+    LengthSigmaRow,
+)
+
 
 # The corpus with queries, as named in embaudit.corpora.judged (which imports numpy).
 DOCUMENTS = "retrieval"

@@ -22,8 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
-from embaudit.corpora.downstream.split import units_of
-from embaudit.corpora.downstream.task import unit_rows
+from embaudit.corpora.downstream.task import unit_rows, units_of
 from embaudit.measures.length.spans import unit_vectors
 from embaudit.statistics.intervals import mean_interval
 from embaudit.words.estimate import Estimate

@@ -10,7 +10,17 @@ import numpy as np
 
 from embaudit.corpora.downstream.material import pick_judged
 from embaudit.corpora.judged import QUERIES, own_of, relevant_of
-from embaudit.measures.length import DOCUMENTS, MEASURE_VERSION, LengthSettings
+from embaudit.measures.length import (
+    DOCUMENTS,
+    MEASURE_VERSION,
+    LengthBinRow,
+    LengthPairRow,
+    LengthRankingRow,
+    LengthRiseRow,
+    LengthSettings,
+    LengthSigmaRow,
+    LengthSummaryRow,
+)
 from embaudit.measures.length.bias import (
     CUT_QUANTILE,
     NeighbourBias,
@@ -21,14 +31,6 @@ from embaudit.measures.length.bias import (
 )
 from embaudit.measures.length.curve import BinValue, Limits, Rise, control_curves, limits_of, natural_curve, rises
 from embaudit.measures.length.spans import length_bins, longest_common, spans_of
-from embaudit.measures.length.tables import (
-    LengthBinRow,
-    LengthPairRow,
-    LengthRankingRow,
-    LengthRiseRow,
-    LengthSigmaRow,
-    LengthSummaryRow,
-)
 from embaudit.measures.run import Run
 from embaudit.steps.corpora import DrawnTexts, drawn_texts
 from embaudit.steps.progress import tracked

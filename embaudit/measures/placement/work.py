@@ -22,7 +22,6 @@ from embaudit.measures.placement import (
     PlacementTokenRow,
     Strategy,
 )
-from embaudit.measures.placement.losses import placement_losses
 from embaudit.measures.placement.places import (
     Goal,
     Placed,
@@ -30,6 +29,7 @@ from embaudit.measures.placement.places import (
     TextSearch,
     fixed_places,
     goal,
+    placement_losses,
     random_places,
     rotation_places,
     text_of,

@@ -1,8 +1,25 @@
-"""Is this token sticky? Measures a few tokens in full without a scan, for ``embaudit token``."""
+"""Is this token sticky? Measures a few tokens in full without a scan, for ``embaudit token``.
+
+The ``reference`` protocol: what the code published with arXiv 2507.18171 computes, for comparison with its lists.
+
+It differs from the paper's definition: the token's decoded *text* is concatenated with the sentence (so most tokens do
+not come back as themselves), for i = 1..n copies, and the score rewards falling distances. With D = [d_0 … d_n] the
+cosine distances of I(s2, t, i) to s1 and c = diff(D), for one (pair, operator):
+
+    score = (Σ falls + 0.1·#falls + 0.1·d(t, s1)) / (Σ rises + 0.05·#rises + 0.01)
+
+where falls are the −c of negative steps and rises the positive steps; 0.35 prefix + 0.35 suffix + 0.30 random, averaged
+over the scoring pairs. The validation value is the share of pairs with mean(d_1 … d_n) < d_0, weighted 4:4:3. The score
+is discontinuous where a step changes sign, so compare it with that in mind.
+
+The published random operator draws from one global stream and can be reproduced only in distribution. Here positions
+are drawn from seed and sentence, and are the same for every token.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,12 +28,183 @@ from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.checkpoint.encoder import Progress, no_progress
 from embaudit.measures.sticky import StickySettings
 from embaudit.measures.sticky.effects import measure_effects
-from embaudit.measures.sticky.insertion import OPERATORS
+from embaudit.measures.sticky.insertion import (
+    OPERATORS,
+    Operator,
+    SentencePair,
+    distinct_sentences,
+    generator_for,
+    named_pairs,
+    spread_pairs,
+)
 from embaudit.measures.sticky.moments import insert_tokens, rho
 from embaudit.measures.sticky.plan import choose_controls
-from embaudit.measures.sticky.points import Points
-from embaudit.measures.sticky.reference import distances, prepare_reference, sticky_scores, validation_values
+from embaudit.measures.sticky.points import Points, require_below_u, unit_rows
 from embaudit.words.errors import UsageError
+
+MEASURE_VERSION = 1
+SCORE_WEIGHTS: dict[Operator, float] = {"prefix": 0.35, "suffix": 0.35, "random": 0.30}
+VALUE_WEIGHTS: dict[Operator, float] = {"prefix": 4 / 11, "suffix": 4 / 11, "random": 3 / 11}
+# The published code shortlists the top 2 % of scores.
+SHORTLIST_PERCENTILE = 98
+# Batches are of similar length within a step, so a step holds several: with one batch a step, more than half of a GPU's
+# work on the published validation pairs would be padding.
+TEXTS_PER_STEP = 4_096
+TOKENS_PER_TEXT = 4
+
+
+@dataclass(frozen=True)
+class ReferenceInputs:
+    """Inputs shared by all tokens.
+
+    Attributes:
+        seconds: the U distinct sentences that tokens are inserted into; a quarter of the published ones are repeated.
+        second_of: (P,) int64, index into ``seconds`` for each pair.
+        firsts: (P, D) float32, unit vectors of the pairs' first sentences.
+        before: (P,) float64, d_0, cosine distance without insertion.
+    """
+
+    seconds: tuple[str, ...]
+    second_of: np.ndarray
+    firsts: np.ndarray
+    before: np.ndarray
+    copies: int
+    seed: int
+
+    @property
+    def texts_per_token(self) -> int:
+        return self.texts_by(OPERATORS)
+
+    def texts_by(self, operators: Sequence[Operator]) -> int:
+        """Texts per token with these operators only."""
+        return len(self.seconds) * len(operators) * self.copies
+
+
+def prepare_reference(
+    encoder: Encoder, pairs: Sequence[tuple[str, str]], copies: int = 8, seed: int = 0
+) -> ReferenceInputs:
+    """Encode the pairs; repeated pairs count repeatedly."""
+    seconds = tuple(dict.fromkeys(second for _, second in pairs))
+    second_of = np.array([seconds.index(second) for _, second in pairs], dtype=np.int64)
+    firsts = unit_rows(encoder.encode_texts([first for first, _ in pairs]))
+    vectors = unit_rows(encoder.encode_texts(seconds))[second_of]
+    before = 1 - np.einsum("pd,pd->p", firsts, vectors, dtype=np.float64)
+    return ReferenceInputs(seconds, second_of, firsts, before, copies, seed)
+
+
+def pairs_below(similarity: np.ndarray, u: float, count: int, generator: np.random.Generator) -> list[tuple[int, int]]:
+    """The published choice of pairs: similarity < u, spread evenly over [min, min + 0.8·(u − min)].
+
+    Args:
+        similarity: (N, N) cosines of distinct sentences.
+
+    Returns:
+        Index pairs, least similar first; sentences may repeat, pairs do not. Empty if no pair lies below u.
+    """
+    lowest = float(similarity[np.triu_indices(len(similarity), 1)].min())
+    return spread_pairs(similarity, lowest, lowest + 0.8 * (u - lowest), count, generator) if lowest < u else []
+
+
+def choose_reference_pairs(
+    encoder: Encoder, texts: Sequence[str], u: float, counts: Mapping[str, int], most_sentences: int, seed: int
+) -> dict[str, tuple[SentencePair, ...]]:
+    """Pairs of a corpus's sentences below u, as many as requested for each purpose.
+
+    Raises:
+        MeasureError: if no pair lies below u.
+    """
+    sentences = distinct_sentences(texts, most_sentences, seed)
+    unit = unit_rows(encoder.encode_texts(sentences)).astype(np.float64)
+    similarity = unit @ unit.T
+    require_below_u(similarity, u)
+    return {
+        purpose: named_pairs(
+            sentences, similarity, pairs_below(similarity, u, count, np.random.default_rng([seed, index]))
+        )
+        for index, (purpose, count) in enumerate(counts.items())
+    }
+
+
+def insert_text(sentence: str, token: str, operator: Operator, copies: int, seed: int) -> list[str]:
+    """The sentence with 1, 2 … ``copies`` copies of a token's text.
+
+    prefix and suffix concatenate without a space, as published; random inserts one copy at a time between
+    whitespace-separated words, keeping the previous ones in place.
+    """
+    if operator == "prefix":
+        return [token * i + sentence for i in range(1, copies + 1)]
+    if operator == "suffix":
+        return [sentence + token * i for i in range(1, copies + 1)]
+    generator = generator_for(sentence, copies, seed)
+    words, texts = sentence.split(), []
+    for _ in range(copies):
+        words.insert(int(generator.integers(0, len(words) + 1)), token)
+        texts.append(" ".join(words))
+    return texts
+
+
+def distances(
+    encoder: Encoder,
+    inputs: ReferenceInputs,
+    tokens: Sequence[str],
+    progress: Progress = no_progress,
+    operators: Sequence[Operator] = OPERATORS,
+) -> np.ndarray:
+    """Cosine distances d_1 … d_n to s1 after insertion, (T, P, O, n) float64; operators in the order given.
+
+    Args:
+        tokens: decoded texts of the tokens.
+    """
+    result = np.empty((len(tokens), len(inputs.second_of), len(operators), inputs.copies))
+    texts_per_step = max(TEXTS_PER_STEP, encoder.tokens_per_batch // TOKENS_PER_TEXT)
+    step = max(1, texts_per_step // inputs.texts_by(operators))
+    for start in range(0, len(tokens), step):
+        part = tokens[start : start + step]
+        texts = [
+            text
+            for token in part
+            for sentence in inputs.seconds
+            for operator in operators
+            for text in insert_text(sentence, token, operator, inputs.copies, inputs.seed)
+        ]
+        vectors = unit_rows(encoder.encode_texts(texts, progress))
+        shaped = vectors.reshape(len(part), len(inputs.seconds), len(operators), inputs.copies, -1)
+        for pair, second in enumerate(inputs.second_of):
+            result[start : start + len(part), pair] = 1 - shaped[:, second].astype(np.float64) @ inputs.firsts[pair]
+    return result
+
+
+def sticky_scores(encoder: Encoder, inputs: ReferenceInputs, tokens: Sequence[str], after: np.ndarray) -> np.ndarray:
+    """(T,) float64: the published score from ``distances``."""
+    weights = np.array([SCORE_WEIGHTS[operator] for operator in OPERATORS])
+    score: np.ndarray = operator_scores(encoder, inputs, tokens, after) @ weights
+    return score
+
+
+def operator_scores(encoder: Encoder, inputs: ReferenceInputs, tokens: Sequence[str], after: np.ndarray) -> np.ndarray:
+    """(T, O) float64: the score of each operator in ``after``, averaged over the pairs."""
+    alone = 1 - unit_rows(encoder.encode_texts(list(tokens))).astype(np.float64) @ inputs.firsts.T.astype(np.float64)
+    before = np.broadcast_to(inputs.before[None, :, None, None], (*after.shape[:3], 1))
+    steps = np.diff(np.concatenate([before, after], axis=3), axis=3)
+    falls, rises = np.clip(-steps, 0, None), np.clip(steps, 0, None)
+    gain = falls.sum(axis=3) + 0.1 * (steps < 0).sum(axis=3) + 0.1 * alone[:, :, None]
+    cost = rises.sum(axis=3) + 0.05 * (steps > 0).sum(axis=3) + 0.01
+    scores: np.ndarray = (gain / cost).mean(axis=1)
+    return scores
+
+
+def validation_values(inputs: ReferenceInputs, after: np.ndarray) -> np.ndarray:
+    """(T,) float64 in [0, 1]: share of pairs whose mean distance falls, operators weighted 4:4:3."""
+    falls = after.mean(axis=3) < inputs.before[None, :, None]
+    weights = np.array([VALUE_WEIGHTS[operator] for operator in OPERATORS])
+    value: np.ndarray = falls.mean(axis=1) @ weights
+    return value
+
+
+def shortlist(scores: np.ndarray) -> np.ndarray:
+    """Indices of the tokens at or above the 98th percentile (linear), ascending."""
+    return np.flatnonzero(scores >= np.percentile(scores, SHORTLIST_PERCENTILE))
+
 
 DESCRIBED = ("token", "text", "category", "is_reachable", "origin", "script")
 TEXT_MARK = "text:"

@@ -1,4 +1,4 @@
-"""Does a lower attention temperature help *this* checkpoint, and does it beat the usual alternatives?
+"""Does a lower attention temperature help *this* checkpoint, compared with chunking, whitening and centring?
 
 The tasks are those of ``embaudit.corpora.downstream``; ``compare`` has the alternatives, chooses τ on one half
 of the items and reports on the other. Nothing here runs a model: vectors in, rows out.
@@ -11,8 +11,143 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
+from embaudit.declared.table import (
+    COSINE,
+    DIFFERENCE_OF_COSINES,
+    TOLERANCE,
+    BigInt,
+    Interval,
+    Row,
+    Series,
+    column,
+    rule,
+)
 from embaudit.measures.measure import DownstreamSettings, Measure, Readable, Work, parts_of
-from embaudit.measures.tempscale.tables import ROWS
+
+Task = Literal["classification_knn", "classification_logistic", "clustering", "retrieval", "sts"]
+MIN_TAU = 1e-12
+
+
+class _TaskRow(Row):
+    """The task, and what was read for it."""
+
+    task: Task = column("Downstream task.")
+    items: BigInt = column("Documents, queries or pairs.", ge=0, at_least="units")
+    units: BigInt = column("Resampling units of the bootstrap: items that share a text form one unit.", ge=0)
+    corpus: str = column("Name of the corpus in this audit.")
+    corpus_id: str = column("Id of the corpus.")
+    reads: Literal["limit", "positions"] = column("How far texts are read: as served, or up to all positions.")
+    max_tokens: int = column("Longest document, special tokens included.", unit="tokens", ge=1)
+
+
+class _BinRow(_TaskRow):
+    """A length bin, and the difference in score on it."""
+
+    bin: int = column("Length bin; 0 is all lengths.", ge=0)
+    bin_low: BigInt | None = column("Shortest length in the bin, before truncation.", unit="tokens")
+    bin_high: BigInt | None = column("Exclusive upper end of the bin; null: open.", unit="tokens", at_least="bin_low")
+    difference: float | None = column(
+        "Score − score of the arm none on the same items.",
+        within=DIFFERENCE_OF_COSINES,
+        interval=Interval("paired bootstrap over units, null below ten", "low", "high"),
+    )
+
+
+class TempscaleRow(_BinRow, table="tempscale", key=("task", "arm", "tau", "split", "bin")):
+    """One arm on one half of one length bin."""
+
+    arm: Literal["none", "temperature", "chunk_average", "whitening", "centring"] = column(
+        "Modification of the checkpoint or its vectors."
+    )
+    tau: float = column("Attention temperature; 1 for all arms except temperature.", ge=MIN_TAU)
+    split: Literal["choose", "report"] = column("choose: the half that arms are fitted on; report: the held-out half.")
+    # Accuracy, V-measure and nDCG lie in [0, 1], Spearman's ρ in [-1, 1].
+    score: float | None = column(
+        "Accuracy (classification), V-measure (clustering), nDCG@10 (retrieval) or Spearman's ρ (sts; mean over data "
+        "sets); null below two items, and for clustering below two classes.",
+        within=COSINE,
+    )
+
+    @rule
+    def only_other_arms_have_differences(
+        arm: Series, tau: Series, difference: Series, low: Series, high: Series
+    ) -> Series:
+        """The arm none is the unmodified checkpoint: τ = 1, and no difference."""
+        has_none = difference.isna() & low.isna() & high.isna()
+        return (arm != "none") | ((tau == 1) & has_none)
+
+
+class TempscaleChoiceRow(_BinRow, table="tempscale_choice", key=("task", "bin")):
+    """The answer: τ chosen on one half, and its difference from τ = 1 on the other."""
+
+    tau: float | None = column("The chosen τ; null: too few items to choose on, or unsupported.", ge=MIN_TAU)
+    recommendation: Literal["yes", "no", "unsupported"] = column(
+        "yes: low > 0; unsupported: the architecture does not support a temperature."
+    )
+    score_before: float | None = column("Score at τ = 1 on the report half.", within=COSINE)
+    score_after: float | None = column("Score at the chosen τ on the report half.", within=COSINE)
+    reason: str = column("The recommendation in words.")
+
+    @rule
+    def recommendation_agrees_with_interval(recommendation: Series, low: Series, tau: Series) -> Series:
+        """Yes if and only if the interval lies above 0; no τ if unsupported."""
+        chosen = tau.astype(float)
+        is_above = (low.astype(float) > 0) & chosen.notna() & (chosen != 1)
+        return ((recommendation == "yes") == is_above) & ((recommendation != "unsupported") | chosen.isna())
+
+    @rule
+    def difference_is_of_the_scores(difference: Series, score_before: Series, score_after: Series) -> Series:
+        """difference = score_after − score_before."""
+        expected = score_after.astype(float) - score_before.astype(float)
+        return difference.isna() | ((difference.astype(float) - expected).abs() <= TOLERANCE)
+
+
+class TempscaleSearchRow(_TaskRow, table="tempscale_search", key=("corpus", "task", "part")):
+    """A τ per layer or per head, searched on the choose half from the best single τ; scores are on the report half."""
+
+    part: Literal["layer", "head"] = column("What has its own τ; a head's τ is the same in every layer.")
+    tau: float = column("The best single τ on the choose half, where the search starts.", ge=MIN_TAU)
+    taus: str = column("τ of each layer or head in order, as `--layer-tau` and `--head-tau` take them.")
+    trials: int = column("Combinations of temperatures that were tried.", ge=1)
+    recommendation: Literal["yes", "no"] = column("yes: low > 0 and beyond_low > 0.")
+    score_before: float | None = column("Score at τ = 1.", within=COSINE)
+    score_single: float | None = column("Score at the single τ.", within=COSINE)
+    score_after: float | None = column("Score at `taus`.", within=COSINE)
+    difference: float | None = column(
+        "score_after − score_before.",
+        within=DIFFERENCE_OF_COSINES,
+        interval=Interval("paired bootstrap over units, null below ten", "low", "high"),
+    )
+    beyond: float | None = column(
+        "score_after − score_single: the gain over a single τ.",
+        within=DIFFERENCE_OF_COSINES,
+        interval=Interval("paired bootstrap over units, null below ten", "beyond_low", "beyond_high"),
+    )
+
+    @rule
+    def recommended_where_better_than_both(recommendation: Series, low: Series, beyond_low: Series) -> Series:
+        """Yes if and only if both intervals lie above 0."""
+        return (recommendation == "yes") == ((low.astype(float) > 0) & (beyond_low.astype(float) > 0))
+
+    @rule
+    def differences_are_of_the_scores(
+        difference: Series, beyond: Series, score_before: Series, score_single: Series, score_after: Series
+    ) -> Series:
+        """difference and beyond are differences of the scores."""
+        after = score_after.astype(float)
+        errors = [
+            (found.astype(float) - (after - before.astype(float))).abs()
+            for found, before in ((difference, score_before), (beyond, score_single))
+        ]
+        return ~((errors[0] > TOLERANCE) | (errors[1] > TOLERANCE))
+
+
+ROWS: tuple[type[Row], ...] = (
+    TempscaleRow,
+    TempscaleChoiceRow,
+    TempscaleSearchRow,
+)
+
 
 # Nearest neighbours, logistic regression and clustering.
 LABELLED_TASKS = 3

@@ -1,7 +1,11 @@
-"""Runs every part of the check on one checkpoint; a part that fails is reported and never counts as passed."""
+"""Runs every part of the check on one checkpoint; a part that fails is reported and never counts as passed.
+
+``embaudit check --files``: what needs no forward pass, of a checkpoint whose weights stay in their files.
+"""
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -22,12 +26,11 @@ from embaudit.measures.integrity.numerics import HardTexts, InFloat32, full_find
 from embaudit.measures.quality.material import Material, sample_material
 from embaudit.measures.quality.quality import QualityReport, no_figures, quality_findings
 from embaudit.measures.quality.scores import fewer
-from embaudit.questions.answer import AnswerFigure, figure_of
 from embaudit.questions.change.change import TunedResults, change_report
 from embaudit.questions.check.page import check_page
-from embaudit.questions.check.verdict import LEVEL_OF, Verdict, verdict_of
+from embaudit.questions.check.verdict import FILES_ONLY, LEVEL_OF, Verdict, verdict_of
 from embaudit.questions.exports.files import export_findings
-from embaudit.questions.report import Report
+from embaudit.questions.report import AnswerFigure, Report, figure_of
 from embaudit.words.errors import EXIT_USAGE, CheckpointError
 from embaudit.words.estimate import Estimate
 
@@ -308,3 +311,39 @@ class _Parts:
             return report.findings
 
         self._run("change", beside_base, "what_changed_against_the_base")
+
+
+NOT_RUN = (
+    "The network was not run. Not measured: whether a text has one vector alone, in a batch and again; vectors in "
+    "bfloat16 and float16; the end of a long text; ONNX files; scores beside word overlap, other readings, the scale "
+    "of cosines."
+)
+
+
+def check_files(
+    reference: str, options: LoadOptions | None = None, progress: Progress = lambda line: None
+) -> CheckReport:
+    """Check a checkpoint's settings, tokenizer and weights; the network is not run, and the verdict says so.
+
+    Memory does not depend on the size of the weights, unless they are pickles that cannot be mapped, of several
+    precisions, or merged when they are loaded.
+
+    Raises:
+        NoTransformer: if it is no transformer: there is nothing in its files that is looked at.
+    """
+    start = time.monotonic()
+    try:
+        checkpoint = load_from_files(reference, options or LoadOptions())
+    except NoTransformer:
+        raise
+    except CheckpointError as error:
+        return not_loadable(reference, error, time.monotonic() - start)
+    figures: dict[str, object] = {}
+    folder = checkpoint.resolved.folder
+    with giving_back(weight_files(folder / checkpoint.recipe.transformer_path)):
+        found = guarded("integrity", lambda: integrity_findings(checkpoint))
+    found += guarded("files_beside_the_weights", lambda: export_findings(checkpoint, figures, runs=False))
+    advice = f"Check it whole before it is served: embaudit check {shlex.quote(reference)}"
+    found.append(FILES_ONLY.finding("not measured", NOT_RUN, advice=advice))
+    progress(f"{reference}: {verdict_of(found).line}")
+    return CheckReport(reference, checkpoint.checkpoint_id, tuple(found), figures, time.monotonic() - start)

@@ -14,8 +14,7 @@ from pydantic import Field
 from embaudit.checkpoint.loading import CheckpointOptions, PromptOptions
 from embaudit.declared.option import Argument, Option
 from embaudit.embedders.call_options import CacheOptions, EndpointOptions
-from embaudit.questions.parts import FUNCTION, MATERIAL_LEAVES, CorpusPart
-from embaudit.questions.question import QUIET, Progress, Question, SentTexts
+from embaudit.questions.question import FUNCTION, MATERIAL_LEAVES, QUIET, CorpusPart, Progress, Question, SentTexts
 from embaudit.words.errors import CheckpointError, UsageError
 
 if TYPE_CHECKING:
@@ -110,8 +109,7 @@ class CheckQuestion(PromptOptions, CheckpointOptions, CorpusPart, EndpointOption
         """Of what is a name, a folder, an address or an object that is asked as it is."""
         from embaudit.checkpoint.modules import NoTransformer
         from embaudit.embedders.opened import is_checkpoint, name_of
-        from embaudit.questions.check.check import check
-        from embaudit.questions.check.files_only import check_files
+        from embaudit.questions.check.check import check, check_files
 
         is_loaded, name = is_checkpoint(self.checkpoint), name_of(self.checkpoint)
         if self.files_only and not is_loaded:

@@ -11,8 +11,7 @@ import numpy as np
 
 from embaudit.declared.rule import LEVELS, Finding, Rule, guarded, number
 from embaudit.embedders.function import LISTS, Answers, EmbeddingFunction
-from embaudit.embedders.kept import TOGETHER
-from embaudit.embedders.waiting import RequestPlan, told_as_one
+from embaudit.embedders.kept import TOGETHER, RequestPlan, told_as_one
 from embaudit.measures.integrity.function import SAME_VECTOR
 from embaudit.measures.quality.lengths import LENGTHS, Declared, length_findings
 from embaudit.measures.quality.material import Material, sample_material

@@ -14,8 +14,8 @@ import numpy as np
 from embaudit.corpora.load import load_corpus
 from embaudit.embedders.function import EmbeddingFunction
 from embaudit.measures.quality.material import sample_material
+from embaudit.questions.vectors.builder import known_fingerprints
 from embaudit.questions.vectors.fingerprint import Fingerprint, HeldOutParts, origin_of
-from embaudit.questions.vectors.fingerprint_file import known_fingerprints
 from embaudit.questions.vectors.fitted import (
     FEWEST_HELD_OUT,
     GAP,
@@ -27,7 +27,7 @@ from embaudit.questions.vectors.fitted import (
     trials,
     with_owners_joined,
 )
-from embaudit.questions.vectors.unit import unit_float32
+from embaudit.questions.vectors.forms import unit_float32
 from embaudit.stores.opened import open_store
 from embaudit.stores.place import ReadOptions, SeveralParts, StorePlace
 from embaudit.stores.store import Store

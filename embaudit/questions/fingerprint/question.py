@@ -11,8 +11,16 @@ from pydantic import Field, model_validator
 from embaudit.checkpoint.loading import CheckpointOptions
 from embaudit.declared.option import Argument, Option
 from embaudit.embedders.call_options import CacheOptions, EndpointOptions
-from embaudit.questions.parts import MODEL_NAME, PathName, SeedPart, names_store
-from embaudit.questions.question import QUIET, Progress, Question, SentTexts
+from embaudit.questions.question import (
+    MODEL_NAME,
+    QUIET,
+    PathName,
+    Progress,
+    Question,
+    SeedPart,
+    SentTexts,
+    names_store,
+)
 from embaudit.stores.place import LARGE, StoreOptions
 from embaudit.words.errors import UsageError
 
@@ -66,7 +74,7 @@ class FingerprintQuestion(CheckpointOptions, EndpointOptions, CacheOptions, Stor
     @property
     def path(self) -> Path:
         """Where the fingerprint is written."""
-        from embaudit.questions.vectors.fingerprint_file import own_file
+        from embaudit.questions.vectors.builder import own_file
 
         return own_file(self.name) if self.out is None else Path(self.out)
 
@@ -79,7 +87,7 @@ class FingerprintQuestion(CheckpointOptions, EndpointOptions, CacheOptions, Stor
 
     def answer(self, progress: Progress = QUIET) -> Fingerprint:
         from embaudit.questions.fingerprint.make import make_fingerprint
-        from embaudit.questions.vectors.fingerprint_file import refuse_other_file, write_fingerprints
+        from embaudit.questions.vectors.builder import refuse_other_file, write_fingerprints
 
         self._require_one_model()
         # Before a model is loaded, which takes longer.
@@ -107,12 +115,7 @@ class FingerprintQuestion(CheckpointOptions, EndpointOptions, CacheOptions, Stor
         """Different rows at length 1, by kind of text or by store."""
         from embaudit.embedders.kept import cost_line
         from embaudit.embedders.opened import open_kept
-        from embaudit.questions.fingerprint.make import (
-            of_one_dimension,
-            rows_of_function,
-            rows_of_store,
-            sample_texts,
-        )
+        from embaudit.questions.fingerprint.make import of_one_dimension, rows_of_function, rows_of_store, sample_texts
 
         if names_store(sources[0]):
             options = self.read_options(allow_pickle=self.allow_pickle, most=LARGE, seed=self.seed)

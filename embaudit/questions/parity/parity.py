@@ -12,7 +12,6 @@ import numpy as np
 from embaudit.declared.document import Page
 from embaudit.declared.rule import Finding, Level, Rule
 from embaudit.embedders.function import Answers, EmbeddingFunction, roles_to_compare, taken_alike
-from embaudit.questions.answer import AnswerFigure
 from embaudit.questions.parity.asking import AGAIN, BatchingCheck, ask_as, ask_otherwise, confirmed, still_the_same
 from embaudit.questions.parity.clients import has_headers, has_other_ids
 from embaudit.questions.parity.compare import (
@@ -36,7 +35,7 @@ from embaudit.questions.parity.requested import (
     is_cut_alone,
 )
 from embaudit.questions.parity.without_vector import SteadyControl, no_vector_of_first, requests_of
-from embaudit.questions.report import Report
+from embaudit.questions.report import AnswerFigure, Report
 from embaudit.words.errors import EmbauditError, one_line
 from embaudit.words.sentences import within
 

@@ -10,8 +10,18 @@ from pydantic import Field
 from embaudit.checkpoint.loading import CheckpointOptions
 from embaudit.declared.option import Argument, Option
 from embaudit.embedders.call_options import RoleOptions
-from embaudit.questions.parts import FUNCTION, MATERIAL_LEAVES, ExplanationPart, MaterialPart, Other, OtherPrecisionPart
-from embaudit.questions.question import QUIET, Progress, Question, SentTexts
+from embaudit.questions.question import (
+    FUNCTION,
+    MATERIAL_LEAVES,
+    QUIET,
+    ExplanationPart,
+    MaterialPart,
+    Other,
+    OtherPrecisionPart,
+    Progress,
+    Question,
+    SentTexts,
+)
 from embaudit.words.errors import UsageError
 
 if TYPE_CHECKING:

@@ -1,6 +1,8 @@
 """The format of a passport, version 1 (docs/passport.md). Its JSON Schema is made from these classes.
 
 Reads and writes passports. A file that this version cannot read, or that somebody changed, is named as such.
+
+``python -m embaudit.questions.passport.passport`` prints the JSON Schema of a passport.
 """
 
 from __future__ import annotations
@@ -305,3 +307,21 @@ def refuse_other_file(path: Path, own: PassedCheckpoint | None = None) -> None:
             kept="It is unchanged.",
             next_step="Choose another file: --out FILE, or delete this one.",
         )
+
+
+DRAFT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def passport_schema() -> dict[str, Any]:
+    """The schema of a passport as it is written: with every key, and a checksum."""
+    schema = Passport.model_json_schema(mode="serialization")
+    schema["properties"][CHECKSUM] = {
+        "type": "string",
+        "pattern": "^sha256:[0-9a-f]{64}$",
+        "description": "sha256 of the content without this key, as JSON in ASCII with sorted keys and no spaces.",
+    }
+    return {"$schema": DRAFT, **schema, "required": [*schema["required"], CHECKSUM]}
+
+
+if __name__ == "__main__":
+    print(json.dumps(passport_schema(), indent=1, ensure_ascii=False))

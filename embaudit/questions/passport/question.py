@@ -12,8 +12,16 @@ from pydantic import Field
 from embaudit.checkpoint.loading import CheckpointOptions, RunOptions
 from embaudit.declared.option import Argument, Option
 from embaudit.embedders.call_options import EndpointOptions
-from embaudit.questions.parts import FUNCTION, Other, OtherPrecisionPart, PathName
-from embaudit.questions.question import QUIET, Progress, Question, SentTexts
+from embaudit.questions.question import (
+    FUNCTION,
+    QUIET,
+    Other,
+    OtherPrecisionPart,
+    PathName,
+    Progress,
+    Question,
+    SentTexts,
+)
 
 if TYPE_CHECKING:
     from embaudit.questions.passport.passport import Passport

@@ -10,12 +10,11 @@ from pydantic import Field
 
 from embaudit.checkpoint.loading import PromptOptions
 from embaudit.declared.option import Argument, Option
-from embaudit.questions.parts import FUNCTION, MaterialPart, PathName
-from embaudit.questions.question import QUIET, Progress, Question
+from embaudit.questions.question import FUNCTION, QUIET, MaterialPart, PathName, Progress, Question
 from embaudit.words.errors import CorpusError, UsageError
 
 if TYPE_CHECKING:
-    from embaudit.questions.reproduce.published import Data
+    from embaudit.questions.reproduce.readings import Data
     from embaudit.questions.reproduce.report import ReproduceReport
 
 # More texts than there are: all of them are read.
@@ -47,7 +46,7 @@ class ReproduceQuestion(PromptOptions, MaterialPart, Question):
         from embaudit.checkpoint import load_checkpoint
         from embaudit.corpora.scores.read import read_scores
         from embaudit.embedders.opened import is_checkpoint, name_of
-        from embaudit.questions.reproduce.published import of_data
+        from embaudit.questions.reproduce.readings import of_data
         from embaudit.questions.reproduce.report import reproduce
 
         name = name_of(self.checkpoint)

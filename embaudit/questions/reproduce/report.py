@@ -11,11 +11,9 @@ from embaudit.checkpoint import Checkpoint
 from embaudit.declared.document import Column, Page, Section, Table
 from embaudit.declared.rule import Finding, Level, Rule, number
 from embaudit.measures.quality.material import Collection
-from embaudit.questions.answer import AnswerFigure
 from embaudit.questions.question import Progress
-from embaudit.questions.report import Report
-from embaudit.questions.reproduce.published import PublishedScore
-from embaudit.questions.reproduce.readings import ScoredReading, declared_reading, other_readings
+from embaudit.questions.report import AnswerFigure, Report
+from embaudit.questions.reproduce.readings import PublishedScore, ScoredReading, declared_reading, other_readings
 
 Verdict = Literal["reproduced", "another reading", "not reproduced"]
 # What half precision, other batches and another version of a library move a score by; docs/reproduce.md has measured

@@ -9,8 +9,7 @@ import numpy as np
 
 from embaudit.declared.rule import Finding, Level, Rule, interval
 from embaudit.questions.report import HOW_IT_IS_ASKED, HOW_IT_IS_READ
-from embaudit.questions.search.curve import MoreResults, least_change
-from embaudit.questions.search.metric import NAMES
+from embaudit.questions.search.curve import NAMES, MoreResults, least_change
 from embaudit.questions.search.recall import Results, Third
 from embaudit.questions.vectors.text_copies import copy_findings
 from embaudit.words.errors import CorpusError

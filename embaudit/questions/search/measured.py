@@ -22,9 +22,8 @@ from embaudit.embedders.function import EmbeddingFunction
 from embaudit.questions.search.curve import MoreResults, more_results
 from embaudit.questions.search.exact import METRICS, Exact, exact_search, scores_of
 from embaudit.questions.search.recall import MARGIN, Queries, Results, Truth, asked, mean_share
-from embaudit.questions.vectors.encode import encode_rows
-from embaudit.questions.vectors.roles import as_rows_were_built
-from embaudit.questions.vectors.sample import SomeRows
+from embaudit.questions.vectors.forms import as_rows_were_built, encode_rows
+from embaudit.questions.vectors.profile import SomeRows
 from embaudit.stores.search import Settings, StoreSearch
 from embaudit.stores.store import Metric, RowBatch, Store
 from embaudit.words.errors import CorpusError, UsageError

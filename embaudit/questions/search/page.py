@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from embaudit.declared.chart import Axis, Chart, Layer, Mark, Panel
 from embaudit.declared.chart import interval as interval_marks
 from embaudit.declared.document import Column, Page, Section, Table, Value
-from embaudit.questions.search.metric import NAMES
+from embaudit.questions.search.curve import NAMES
 from embaudit.questions.search.recall import Results
 
 if TYPE_CHECKING:

@@ -13,8 +13,17 @@ from pydantic import Field
 from embaudit.checkpoint.loading import CheckpointOptions
 from embaudit.declared.option import Option
 from embaudit.embedders.call_options import CacheOptions, RoleOptions
-from embaudit.questions.parts import Function, PathName, QuerySettingsPart, SeedPart, StorePart
-from embaudit.questions.question import QUIET, Progress, Question, SentTexts
+from embaudit.questions.question import (
+    QUIET,
+    Function,
+    PathName,
+    Progress,
+    QuerySettingsPart,
+    Question,
+    SeedPart,
+    SentTexts,
+    StorePart,
+)
 from embaudit.words.errors import UsageError
 
 if TYPE_CHECKING:
@@ -61,7 +70,7 @@ class SearchQuestion(CheckpointOptions, RoleOptions, CacheOptions, QuerySettings
         from embaudit.embedders.opened import open_kept
         from embaudit.questions.search.measured import TenantFilters
         from embaudit.questions.search.report import look_at_search
-        from embaudit.questions.store_opened import opened_first, opened_for, with_filter
+        from embaudit.questions.vectors.opened import opened_first, opened_for, with_filter
 
         texts, vectors = self._asked()
         named, rows = str(self.store), self.read_options(allow_pickle=self.allow_pickle)

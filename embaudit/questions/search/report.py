@@ -12,9 +12,8 @@ import numpy as np
 from embaudit.declared.document import Page
 from embaudit.declared.rule import Finding, Level
 from embaudit.embedders.function import EmbeddingFunction
-from embaudit.questions.answer import AnswerFigure, figure_of
-from embaudit.questions.report import Report
-from embaudit.questions.search.curve import ENOUGH, TriedSetting, tried_settings
+from embaudit.questions.report import AnswerFigure, Report, figure_of
+from embaudit.questions.search.curve import DECLARED, ENOUGH, RankedBy, TriedSetting, ranked_by, tried_settings
 from embaudit.questions.search.exact import exact_search
 from embaudit.questions.search.findings import NO_QUERIES, level_of, search_findings
 from embaudit.questions.search.measured import (
@@ -31,7 +30,6 @@ from embaudit.questions.search.measured import (
     values_of,
 )
 from embaudit.questions.search.measured import QUERIES as TENANT_QUERIES
-from embaudit.questions.search.metric import DECLARED, RankedBy, ranked_by
 from embaudit.questions.search.page import search_page
 from embaudit.questions.search.recall import (
     AMONG,
@@ -45,8 +43,7 @@ from embaudit.questions.search.recall import (
     reached,
     thirds,
 )
-from embaudit.questions.vectors.profile import Profile, profile_of
-from embaudit.questions.vectors.sample import SomeRows
+from embaudit.questions.vectors.profile import Profile, SomeRows, profile_of
 from embaudit.questions.vectors.text_copies import TextCopies, text_copies
 from embaudit.stores.search import Settings, StoreSearch, Where
 from embaudit.stores.store import Store

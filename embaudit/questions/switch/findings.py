@@ -7,11 +7,10 @@ from collections.abc import Iterator, Sequence
 from embaudit.declared.rule import Finding, Level, Rule, number
 from embaudit.embedders.function import EmbeddingFunction
 from embaudit.questions.change.gains import SMALLEST
-from embaudit.questions.switch.cut_offs import CutOffTransfer
 from embaudit.questions.switch.encode import Cost
 from embaudit.questions.switch.quality import MAPS, SameText, ScoreChange
 from embaudit.questions.switch.search import MIXED, OLD, SearchOutcome
-from embaudit.questions.switch.verdict import STAYS
+from embaudit.questions.switch.verdict import STAYS, CutOffTransfer
 from embaudit.words.estimate import shown, with_interval
 from embaudit.words.sentences import duration, quoted
 

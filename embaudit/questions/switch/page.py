@@ -10,8 +10,8 @@ import numpy as np
 from embaudit.declared.chart import Axis, Chart, Layer, Mark, Panel
 from embaudit.declared.document import Column, Page, Part, Section, Table, Value
 from embaudit.measures.quality.golden import GoldenChanges
-from embaudit.questions.switch.cut_offs import CutOffTransfer, ScaledPairs
 from embaudit.questions.switch.search import ReadQuery, SearchOutcome
+from embaudit.questions.switch.verdict import CutOffTransfer, ScaledPairs
 from embaudit.words.estimate import Estimate
 from embaudit.words.sentences import cut
 

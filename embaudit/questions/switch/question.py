@@ -14,8 +14,16 @@ from pydantic import Field
 from embaudit.checkpoint.loading import DTYPE, CheckpointOptions
 from embaudit.declared.option import Argument, Option
 from embaudit.embedders.call_options import CacheOptions, RoleOptions
-from embaudit.questions.parts import FUNCTION, MATERIAL_LEAVES, CorpusPart, PathName
-from embaudit.questions.question import QUIET, Progress, Question, SentTexts
+from embaudit.questions.question import (
+    FUNCTION,
+    MATERIAL_LEAVES,
+    QUIET,
+    CorpusPart,
+    PathName,
+    Progress,
+    Question,
+    SentTexts,
+)
 from embaudit.words.errors import CheckpointError, CorpusError, UsageError
 
 if TYPE_CHECKING:

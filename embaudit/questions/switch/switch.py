@@ -10,19 +10,26 @@ from typing import Any, ClassVar
 from embaudit.declared.document import Page
 from embaudit.declared.rule import Finding, Level, Rule
 from embaudit.embedders.function import EmbeddingFunction, taken_alike
-from embaudit.embedders.object.named import is_named_object
+from embaudit.embedders.object.interfaces import is_named_object
 from embaudit.measures.quality.golden import GoldenChanges
 from embaudit.measures.quality.material import MEND, ScoredPairs
-from embaudit.questions.answer import AnswerFigure, figure_of
-from embaudit.questions.report import Report
+from embaudit.questions.report import AnswerFigure, Report, figure_of
 from embaudit.questions.switch import findings as say
-from embaudit.questions.switch.cut_offs import CutOffTransfer, ScaledPairs, scales_of, transfer_cut_offs
 from embaudit.questions.switch.encode import Cost, SearchTexts, encode_all
 from embaudit.questions.switch.material import SwitchedPairs, SwitchedSearch
 from embaudit.questions.switch.page import switch_page
 from embaudit.questions.switch.quality import SameText, ScoreChange, compare_same_texts, score_changes
 from embaudit.questions.switch.search import SearchOutcome, measure_search
-from embaudit.questions.switch.verdict import HOLDS, Judged, SwitchVerdict, judge
+from embaudit.questions.switch.verdict import (
+    HOLDS,
+    CutOffTransfer,
+    Judged,
+    ScaledPairs,
+    SwitchVerdict,
+    judge,
+    scales_of,
+    transfer_cut_offs,
+)
 from embaudit.words.errors import EXIT_TRIPPED, MeasureError
 
 Progress = Callable[[str], None]

@@ -6,20 +6,209 @@ new threshold only    NEW's queries find as much in OLD's index, and nine of ten
 bridge holds          a linear map, or none, keeps so much of what NEW finds in OLD's index (``HOLDS``, unless set)
 rebuild               none does
 could not be told     an interval holds both answers, or there is none
+
+What becomes of a cut-off: the number in NEW that lets as much through, and the decisions that change.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
 
-from embaudit.questions.switch.cut_offs import CutOffTransfer
+import numpy as np
+
+from embaudit.corpora.downstream.material import best_f1, share_of, transferred
+from embaudit.measures.quality.scale import LET_THROUGH, MIN_PAIRS
+from embaudit.questions.switch.material import SwitchedPairs, SwitchedSearch
 from embaudit.questions.switch.quality import SameText
 from embaudit.questions.switch.search import MIXED, SearchOutcome
 from embaudit.statistics.intervals import MIN_UNITS
 from embaudit.words.estimate import Estimate, shown, with_interval
+
+# So few units above a cut-off bound its interval from neither side (McNemar's mid-p of 5 against 0 is .03).
+BOUNDED_BY = 5
+# Unrelated pairs of queries with documents, or of documents: so many, that 1 % of them are some.
+UNRELATED_PAIRS = 1_000
+SEED = 0
+
+
+@dataclass(frozen=True)
+class ScaledPairs:
+    """Pairs with the similarities of both.
+
+    Attributes:
+        old, new: (n,)
+        is_matching, is_unrelated: (n,) of scored pairs, the top and the bottom fifth of the scale. Of searches, a query
+            with a relevant document, and one with a random other document.
+        units: (n,) pairs of one unit share a text.
+        ends: the ends of the scales; None where they have none.
+    """
+
+    name: str
+    old: np.ndarray
+    new: np.ndarray
+    is_matching: np.ndarray
+    is_unrelated: np.ndarray
+    units: np.ndarray
+    ends: tuple[float, float] | None = (-1.0, 1.0)
+
+
+@dataclass(frozen=True)
+class CutOffTransfer:
+    """One cut-off on one set of pairs.
+
+    Attributes:
+        old: the number in OLD.
+        how: where it comes from.
+        same_share: the number in NEW that lets the same share of unrelated pairs through.
+        same_recall: the one that keeps the same share of matching pairs.
+        let_through, kept: shares of unrelated and of matching pairs above the number, in OLD and, at the same number,
+            in NEW.
+        flips_at_old: share of all pairs on another side if the number stays.
+        flips_at_new: likewise, if it becomes ``new``.
+    """
+
+    name: str
+    pairs: int
+    old: float
+    how: str
+    same_share: Estimate
+    same_recall: Estimate
+    let_through: tuple[Estimate, Estimate]
+    kept: tuple[Estimate, Estimate]
+    flips_at_old: Estimate
+    flips_at_new: Estimate
+    ends: tuple[float, float] | None
+
+    @property
+    def new(self) -> Estimate:
+        """The transfer that is known best: by unrelated pairs, unless only the matching ones bound it."""
+        return (
+            self.same_share if self.is_told(self.same_share) or not self.is_told(self.same_recall) else self.same_recall
+        )
+
+    @property
+    def by(self) -> str:
+        """What ``new`` keeps the same."""
+        return "share of unrelated pairs" if self.new is self.same_share else "recall of matching pairs"
+
+    @property
+    def has_moved(self) -> bool:
+        """Whether the number's interval is clear of the old number."""
+        new = self.new
+        return new.low is not None and new.high is not None and not new.low <= self.old <= new.high
+
+    def is_told(self, found: Estimate) -> bool:
+        """Whether pairs bound a number from both sides."""
+        if found.value is None or found.low is None or found.high is None:
+            return False
+        return self.ends is None or (found.low > self.ends[0] and found.high < self.ends[1])
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self) | {"new": asdict(self.new), "new_keeps_the_same": self.by, "has_moved": self.has_moved}
+
+
+def transfer_cut_offs(scales: Sequence[ScaledPairs], given: Sequence[float] = ()) -> list[CutOffTransfer]:
+    """Each given cut-off, or a default one, on each set of pairs that has enough of a kind."""
+    found = []
+    for scale in scales:
+        kinds = [int(scale.is_unrelated.sum()), int(scale.is_matching.sum())]
+        if max(kinds) < MIN_PAIRS:
+            continue
+        chosen = [(number, "given") for number in given] or [default_cut_off(scale)]
+        found += [transfer(scale, number, how) for number, how in chosen]
+    return found
+
+
+def default_cut_off(scale: ScaledPairs) -> tuple[float, str]:
+    """The number that lets 1 % of unrelated pairs through in OLD, or the best F₁ where 1 % of them are too few."""
+    unrelated, matching = scale.old[scale.is_unrelated], scale.old[scale.is_matching]
+    is_few = int(LET_THROUGH * len(np.unique(scale.units[scale.is_unrelated]))) < BOUNDED_BY
+    if len(matching) >= MIN_PAIRS and len(unrelated) and (is_few or len(unrelated) < MIN_PAIRS):
+        return best_f1(matching, unrelated), "best F₁ in OLD"
+    number = float(np.quantile(unrelated, 1 - LET_THROUGH, method="inverted_cdf"))
+    return number, "lets 1 % of unrelated pairs through in OLD"
+
+
+def transfer(scale: ScaledPairs, number: float, how: str = "given") -> CutOffTransfer:
+    """What one number of OLD becomes."""
+    low, high, units = scale.is_unrelated, scale.is_matching, scale.units
+    same = [transferred(scale.old[kind], scale.new[kind], units[kind], number, scale.ends) for kind in (low, high)]
+    shares = [
+        (share_of(scale.old[kind] > number, units[kind]), share_of(scale.new[kind] > number, units[kind]))
+        for kind in (low, high)
+    ]
+    was = scale.old > number
+    staying = CutOffTransfer(
+        scale.name,
+        len(was),
+        number,
+        how,
+        same[0],
+        same[1],
+        shares[0],
+        shares[1],
+        share_of(was != (scale.new > number), units),
+        Estimate(None),
+        scale.ends,
+    )
+    value = staying.new.value
+    if value is None:
+        return staying
+    return replace(staying, flips_at_new=share_of(was != (scale.new > value), units))
+
+
+def scales_of(pairs: Sequence[SwitchedPairs], searches: Sequence[SwitchedSearch]) -> Iterator[ScaledPairs]:
+    """Scored pairs; and of each search, queries with relevant and with other documents."""
+    for each in pairs:
+        old, new = each.scores
+        kinds = each.pairs.is_matching, each.pairs.is_unrelated
+        yield ScaledPairs(
+            f"the {len(old):,} pairs of {each.pairs.name}", old, new, *kinds, each.pairs.units, _ends(each.similarities)
+        )
+    for search in searches:
+        rows, columns, is_matching = _of_texts(search) if search.asks_itself else _of_queries(search)
+        old, new = (scores[rows, columns] for scores in search.scores)
+        yield ScaledPairs(
+            f"{'texts' if search.asks_itself else 'queries and documents'} of {search.collection.name}",
+            old,
+            new,
+            is_matching,
+            ~is_matching,
+            search.query_units[rows],
+            _ends(search.similarities),
+        )
+
+
+def _ends(similarities: tuple[str, str]) -> tuple[float, float] | None:
+    return (-1.0, 1.0) if similarities[1] == "cosine" else None
+
+
+def _of_texts(search: SwitchedSearch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Texts in disjoint random pairs, which are independent, and hardly ever alike."""
+    order = np.random.default_rng(SEED).permutation(len(search.collection.queries))
+    half = len(order) // 2
+    places = np.array([next(iter(own)) for own in search.collection.own])
+    return order[:half], places[order[half : 2 * half]], np.zeros(half, dtype=bool)
+
+
+def _of_queries(search: SwitchedSearch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Each query with its relevant documents, and with random others."""
+    count, documents = search.scores[0].shape
+    each = min(-(-UNRELATED_PAIRS // count), documents // 2)
+    order = np.random.default_rng(SEED).permutation(documents)
+    rows, columns = [], []
+    for query, relevant in enumerate(search.collection.relevant):
+        # Dealt in turn, so that every document is in about as many pairs.
+        dealt = order[(query * each + np.arange(each)) % documents]
+        kept = [place for place in dealt if place not in relevant and search.rankable[query, place]]
+        rows += [query] * (len(relevant) + len(kept))
+        columns += [*relevant, *kept]
+    is_matching = np.array([place in search.collection.relevant[row] for row, place in zip(rows, columns, strict=True)])
+    return np.array(rows), np.array(columns), is_matching
+
 
 SwitchVerdict = Literal["same index", "new threshold only", "bridge holds", "rebuild", "could not be told"]
 # Of NEW's nDCG@10 (or first ten): what the maps of arXiv 2509.23471 keep at least.

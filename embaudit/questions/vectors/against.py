@@ -10,10 +10,9 @@ import numpy as np
 
 from embaudit.embedders.function import EmbeddingFunction
 from embaudit.questions.parity.compare import HALF, SAME_LENGTH
-from embaudit.questions.vectors.encode import encode_rows
-from embaudit.questions.vectors.forms import StoredForm, form_of_index
+from embaudit.questions.vectors.forms import StoredForm, encode_rows, form_of_index
+from embaudit.questions.vectors.profile import SomeRows, share_as_json
 from embaudit.questions.vectors.reasons import Reason, reasons_for
-from embaudit.questions.vectors.sample import SomeRows, share_as_json
 from embaudit.statistics.intervals import exact_count, exact_share
 from embaudit.stores.store import DrawnGroups, Rounded
 

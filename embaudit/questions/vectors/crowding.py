@@ -31,10 +31,9 @@ import numpy as np
 from embaudit.declared.rule import Finding, Level, Rule, interval
 from embaudit.embedders.function import EmbeddingFunction
 from embaudit.embedders.kept import cost_line
+from embaudit.questions.vectors.forms import unit_float32
 from embaudit.questions.vectors.neighbours import NEAREST, NearestRows
-from embaudit.questions.vectors.profile import Profile, profile_of
-from embaudit.questions.vectors.sample import SomeRows, joined, rows_of
-from embaudit.questions.vectors.unit import unit_float32
+from embaudit.questions.vectors.profile import Profile, SomeRows, joined, profile_of, rows_of
 from embaudit.statistics.intervals import exact_share
 from embaudit.stores.store import Store
 from embaudit.words.errors import EmbauditError

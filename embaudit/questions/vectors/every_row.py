@@ -16,9 +16,9 @@ import numpy as np
 from embaudit.declared.rule import Finding, Rule
 from embaudit.embedders.function import EmbeddingFunction
 from embaudit.questions.vectors.against import SampleComparison
-from embaudit.questions.vectors.encode import encode_elsewhere, encode_rows
+from embaudit.questions.vectors.forms import encode_elsewhere, encode_rows
 from embaudit.questions.vectors.found_rows import FoundRows, Row, name_of_comparison
-from embaudit.questions.vectors.sample import EXACT, LOOK_FIRST
+from embaudit.questions.vectors.profile import EXACT, LOOK_FIRST
 from embaudit.steps.elsewhere import in_order, lost_workers
 from embaudit.stores.store import RowBatch, Store
 from embaudit.system.files import replace_atomically

@@ -12,7 +12,7 @@ from embaudit.questions.vectors.against import CONFUSED, SampleComparison, is_ot
 from embaudit.questions.vectors.alone import VectorProfile
 from embaudit.questions.vectors.forms import SPREAD
 from embaudit.questions.vectors.neighbours import COPY, FEWEST_ROWS
-from embaudit.questions.vectors.sample import EXACT, LOOK_FIRST, label
+from embaudit.questions.vectors.profile import EXACT, LOOK_FIRST, label
 from embaudit.questions.vectors.text_copies import copy_findings
 from embaudit.stores.store import Store
 from embaudit.words.sentences import quoted

@@ -23,7 +23,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from embaudit.questions.vectors.unit import unit_float32
+from embaudit.questions.vectors.forms import unit_float32
 
 Measure = Literal["still", "direction", "spread"]
 # What was left out, one after another, to find the limit.

@@ -34,8 +34,8 @@ from embaudit.questions.vectors.fingerprint import (
     spread_correlation,
     still_rows,
 )
+from embaudit.questions.vectors.forms import unit_float32
 from embaudit.questions.vectors.profile import profile_of
-from embaudit.questions.vectors.unit import unit_float32
 from embaudit.stores.store import Store
 
 # Of a store, drawn at random: more say no more about where they point.

@@ -1,21 +1,79 @@
 """How an index stores a checkpoint's vectors: as fractions, whole numbers (int8) or bits, all dimensions or the first.
 
 A form says how far a stored vector is from the checkpoint's, as 1 − cosine, and how far rounding alone may bring it:
-vectors are rounded as the form does before they are compared, where that is known.
+vectors are rounded as the form does before they are compared, where that is known. By it the vectors tell what rows
+were encoded as: texts, documents, or by mistake queries. Texts of rows are encoded here; one that has no vector stops
+nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
+from embaudit.checkpoint import TextKind
+from embaudit.declared.rule import Finding, Rule
+from embaudit.embedders.checkpoint import CheckpointFunction
+from embaudit.embedders.function import IN_ORDER, EmbeddingFunction
 from embaudit.questions.parity.compare import HALF, LEFT, SAME, apart
 from embaudit.questions.parity.requested import BYTE, SIGNED, bits_of_bytes
-from embaudit.questions.vectors.unit import unit_float32
+from embaudit.questions.vectors.profile import SomeRows
 from embaudit.questions.vectors.whole_numbers import Distance, ways_to_round
 from embaudit.stores.store import Rounded
+
+
+def unit_float32(vectors: np.ndarray) -> np.ndarray:
+    """(n, D) float32 rows of length 1; a row of zeros stays, one with NaN becomes NaN."""
+    rows = np.asarray(vectors, dtype=np.float32)
+    norms = np.sqrt(np.einsum("nd,nd->n", rows, rows))
+    return rows / np.where(norms > 0, norms, 1)[:, None]
+
+
+# Texts that are handed over between two words of progress.
+TOGETHER = 256
+
+
+def encode_rows(
+    function: EmbeddingFunction,
+    texts: Sequence[str],
+    progress: Callable[[int], None] = lambda done: None,
+    *,
+    role: TextKind | None = None,
+) -> np.ndarray:
+    """(n, D) vectors of documents, each distinct one encoded once; NaN for texts of which the function has none.
+
+    Args:
+        role: what rows were encoded as; by default ``role_of_rows``.
+    """
+    distinct = list(dict.fromkeys(texts))
+    place = {text: one for one, text in enumerate(distinct)}
+    role = role or role_of_rows(function)
+    # Of about one length, what is handed over together is hardly padded.
+    order = sorted(range(len(distinct)), key=lambda one: len(distinct[one]))
+    found: dict[int, np.ndarray] = {}
+    for start in range(0, len(order), TOGETHER):
+        some = order[start : start + TOGETHER]
+        found |= zip(some, function.encode([distinct[one] for one in some], role).vectors, strict=True)
+        progress(len(some))
+    return np.array([found[place[text]] for text in texts])
+
+
+def role_of_rows(function: EmbeddingFunction) -> TextKind:
+    """What rows are taken to be encoded as: documents; of a checkpoint, what it is read for."""
+    return "document" if function.checkpoint is None else function.checkpoint.kind
+
+
+def encode_elsewhere(function: EmbeddingFunction) -> Callable[[Sequence[str]], np.ndarray] | None:
+    """The same for another process to call; None if it cannot open the function."""
+    return None if function.again is None else partial(_encode_again, function.again, role_of_rows(function))
+
+
+def _encode_again(again: Callable[[], EmbeddingFunction], role: TextKind, texts: Sequence[str]) -> np.ndarray:
+    return encode_rows(again(), texts, role=role)
+
 
 # A row may be so many times as far as the median of those that are near: in half precision, rows differ by up to 3.
 SPREAD = 20
@@ -169,3 +227,65 @@ def _bits(said: str, width: int, bits_of: Callable[[np.ndarray], np.ndarray]) ->
         return float(1 - np.cos(np.pi * min(share, 1.0)))
 
     return StoredForm(said, distance, bound(SAME), bound(HALF))
+
+
+# Rows that tell what all were encoded as.
+TOLD_BY = 64
+TRIED: tuple[TextKind, ...] = ("text", "document")
+PLURAL: dict[TextKind, str] = {"text": "texts that are neither", "query": "queries", "document": "documents"}
+ROLE = Rule("role_of_rows", reason="`ok`: rows were encoded as documents, with the prompt that the checkpoint declares")
+
+
+def as_rows_were_built(
+    function: EmbeddingFunction, sample: SomeRows, rounded: Rounded | None, role: TextKind | None = None
+) -> EmbeddingFunction:
+    """A checkpoint as the program used it that built an index: some encode rows plainly, some as documents.
+
+    It matters where the checkpoint declares something to put before documents. Rows that lack it are told by the search
+    for another use, and so are plain rows with it.
+
+    Args:
+        role: what they were encoded as, where other rows of the index have told.
+    """
+    if not isinstance(function, CheckpointFunction) or function.alike("document") == function.alike("text"):
+        return function
+    if role is not None:
+        return function if role == "text" else function.read_as(role)
+    some = sample.with_text
+    some = some.at(np.arange(min(TOLD_BY, len(some))))
+    texts = [text or "" for text in some.texts]
+    fit: dict[TextKind, tuple[int, float]] = {}
+    for tried in TRIED:
+        ours = encode_rows(function, texts, role=tried)
+        form = form_of_index(ours, some.vectors, rounded)
+        if form is None or not len(some):
+            return function
+        distances = form.distance(ours, some.vectors)
+        # Of coarse codes no row may be near enough: then the nearer are.
+        own = int((distances <= form.tolerance(distances)).sum())
+        fit[tried] = own, -float(np.nan_to_num(distances, nan=2.0).mean())
+    return function.read_as("document") if fit["document"] > fit["text"] else function
+
+
+def finding_of_role(function: EmbeddingFunction) -> Finding | None:
+    """Says that rows were encoded as documents, where that is told; None where it makes no difference."""
+    checkpoint = function.checkpoint
+    if checkpoint is None or checkpoint.kind == "text":
+        return None
+    return ROLE.finding(
+        "ok",
+        f"Rows were encoded as {PLURAL[checkpoint.kind]}: with {checkpoint.prompt.text!r} before each text, as the "
+        "checkpoint declares it.",
+    )
+
+
+def other_roles(function: EmbeddingFunction) -> list[TextKind]:
+    """What else rows may have been encoded as by a function that is asked for these in other ways; queries first.
+
+    Of a checkpoint, the search for another use names the prompt.
+    """
+    if function.checkpoint is not None:
+        return []
+    ways = {function.alike(role): role for role in reversed(IN_ORDER)}
+    ways.pop(function.alike(role_of_rows(function)), None)
+    return sorted(ways.values(), key=lambda role: role != "query")

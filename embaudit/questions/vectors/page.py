@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from embaudit.declared.document import Column, Page, Section, Table, Value, count
-from embaudit.questions.answer import WrongRow
+from embaudit.questions.report import WrongRow
 from embaudit.questions.vectors.crowding import FEWEST_SENTINELS
 from embaudit.questions.vectors.findings import FEWEST_DIFFERENT
-from embaudit.questions.vectors.neighbours import FEWEST_ROWS
-from embaudit.questions.vectors.populations import FEWEST
+from embaudit.questions.vectors.neighbours import FEWEST, FEWEST_ROWS
 from embaudit.words.estimate import Estimate
 from embaudit.words.sentences import punctuated, quoted
 

@@ -14,8 +14,18 @@ from pydantic import Field, model_validator
 from embaudit.checkpoint.loading import CheckpointOptions
 from embaudit.declared.option import Option
 from embaudit.embedders.call_options import CacheOptions, RoleOptions
-from embaudit.questions.parts import ExplanationPart, Function, PathName, SeedPart, StorePart, is_known_store
-from embaudit.questions.question import QUIET, Progress, Question, SentTexts
+from embaudit.questions.question import (
+    QUIET,
+    ExplanationPart,
+    Function,
+    PathName,
+    Progress,
+    Question,
+    SeedPart,
+    SentTexts,
+    StorePart,
+    is_known_store,
+)
 from embaudit.stores.place import LARGE, SeveralParts, SeveralVectors
 from embaudit.words.errors import UsageError
 
@@ -109,13 +119,13 @@ class VectorsQuestion(CheckpointOptions, RoleOptions, CacheOptions, ExplanationP
         yield SentTexts(self.functions, f"those of {self.rows:,} rows", "your texts would leave this one")
 
     def also_read(self) -> Iterator[Path]:
-        from embaudit.questions.vectors.fingerprint_file import own_folder
+        from embaudit.questions.vectors.builder import own_folder
 
         yield own_folder()
 
     def answer(self, progress: Progress = QUIET) -> Report:
         from embaudit.embedders.opened import is_checkpoint
-        from embaudit.questions.vectors.parts import COLUMNS, look_at_each
+        from embaudit.questions.vectors.opened import COLUMNS, look_at_each
 
         if self.function is None and (self.encodes_all or self.also or self.since_last):
             raise UsageError(
@@ -140,8 +150,8 @@ class VectorsQuestion(CheckpointOptions, RoleOptions, CacheOptions, ExplanationP
         """Look at one collection, or at one of its columns of vectors; against the function, if one is named."""
         from embaudit.embedders.kept import FOLDER
         from embaudit.embedders.opened import is_checkpoint, name_of, open_function, open_kept
-        from embaudit.questions.store_opened import opened_first, opened_for
         from embaudit.questions.vectors.every_row import check_table, find_foreign
+        from embaudit.questions.vectors.opened import opened_first, opened_for
         from embaudit.questions.vectors.report import look_at
         from embaudit.steps.elsewhere import require_runner
         from embaudit.stores.opened import open_store
@@ -185,7 +195,7 @@ class VectorsQuestion(CheckpointOptions, RoleOptions, CacheOptions, ExplanationP
             store = opened_for(opened, named, rows, first)
             if self.since_last:
                 from embaudit.questions.vectors.since.look import look_since, memory_of
-                from embaudit.questions.vectors.since.seen import FOLDER as SEEN
+                from embaudit.questions.vectors.since.rows import FOLDER as SEEN
 
                 memory = memory_of(Settings().home.expanduser().absolute() / SEEN, named, rows)
                 since = look_since(store, opened, memory, rows=self.rows, also=names[1:], load=load)

@@ -13,11 +13,16 @@ import numpy as np
 from embaudit.embedders.function import EmbeddingFunction
 from embaudit.questions.parity.compare import HALF, LEFT, apart
 from embaudit.questions.parity.explain import explain
-from embaudit.questions.vectors.encode import encode_rows, role_of_rows
-from embaudit.questions.vectors.forms import StoredForm, form_of_index
-from embaudit.questions.vectors.roles import PLURAL, other_roles
-from embaudit.questions.vectors.sample import SomeRows
-from embaudit.questions.vectors.unit import unit_float32
+from embaudit.questions.vectors.forms import (
+    PLURAL,
+    StoredForm,
+    encode_rows,
+    form_of_index,
+    other_roles,
+    role_of_rows,
+    unit_float32,
+)
+from embaudit.questions.vectors.profile import SomeRows
 from embaudit.statistics.intervals import spearman
 from embaudit.words.errors import EmbauditError
 

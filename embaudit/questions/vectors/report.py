@@ -16,15 +16,12 @@ from embaudit.declared.rule import Finding, Level, Rule
 from embaudit.declared.table import Row
 from embaudit.embedders.function import EmbeddingFunction
 from embaudit.embedders.kept import cost_line
-from embaudit.questions.answer import AnswerFigure, CrowdingRow, WrongRow, wrong_row
-from embaudit.questions.report import HOW_IT_IS_READ, Report
+from embaudit.questions.report import HOW_IT_IS_READ, AnswerFigure, CrowdingRow, Report, WrongRow, wrong_row
 from embaudit.questions.vectors.against import SampleComparison, explain_sample, measure_sample
 from embaudit.questions.vectors.alone import Progress, VectorProfile, look_at_alone
 from embaudit.questions.vectors.builder import builder_findings
 from embaudit.questions.vectors.crowding import CROWDING, Crowding, sentinels_for
-from embaudit.questions.vectors.embedded import Embedded
-from embaudit.questions.vectors.embedding import read_as_embedded
-from embaudit.questions.vectors.encode import role_of_rows
+from embaudit.questions.vectors.embedded import Embedded, read_as_embedded
 from embaudit.questions.vectors.every_row import ForeignRows
 from embaudit.questions.vectors.expected import ABSENT, Completeness
 from embaudit.questions.vectors.findings import (
@@ -34,10 +31,10 @@ from embaudit.questions.vectors.findings import (
     findings_against,
     findings_alone,
 )
+from embaudit.questions.vectors.forms import as_rows_were_built, finding_of_role, role_of_rows
 from embaudit.questions.vectors.page import stored_page
+from embaudit.questions.vectors.profile import EXACT, SomeRows, joined, rows_of
 from embaudit.questions.vectors.reasons import Reason
-from embaudit.questions.vectors.roles import as_rows_were_built, finding_of_role
-from embaudit.questions.vectors.sample import EXACT, SomeRows, joined, rows_of
 from embaudit.questions.vectors.since.inspected import MOST_KNOWN
 from embaudit.questions.vectors.since.open_rows import rows_of_open
 from embaudit.stores.store import Store

@@ -10,9 +10,8 @@ from typing import Any, Literal
 import numpy as np
 
 from embaudit.declared.rule import Finding, Level, Rule
-from embaudit.questions.vectors.profile import Profile
-from embaudit.questions.vectors.sample import SomeRows
-from embaudit.questions.vectors.unit import unit_float32
+from embaudit.questions.vectors.forms import unit_float32
+from embaudit.questions.vectors.profile import Profile, SomeRows
 
 # In the order of the rows: blocks that repeat earlier rows in their order, each text behind its copy, every text
 # several times in another order, or some texts here and there.

@@ -12,15 +12,16 @@ from numbers import Integral
 from typing import Any
 
 from embaudit.embedders.object.carrier import object_name
-from embaudit.embedders.object.interfaces import has, parameters
-from embaudit.embedders.object.named import (
+from embaudit.embedders.object.interfaces import (
     EXAMPLE,
     MEND,
     RAISED,
     beside_results,
+    has,
     import_object,
     instance_of,
     is_named_object,
+    parameters,
     raised,
 )
 from embaudit.words.errors import EmbauditError, UsageError

@@ -17,10 +17,8 @@ from collections.abc import Callable, Iterator
 
 from embaudit.questions.why import mends
 from embaudit.questions.why.above import COPIES, ODD, counted_kinds
-from embaudit.questions.why.case import JUST_BEHIND, Case
-from embaudit.questions.why.mends import Mend, MendCost, TriedMend, nth
-from embaudit.questions.why.readings import AS_MENDED, ENDS
-from embaudit.questions.why.verdict import Diagnosis
+from embaudit.questions.why.case import JUST_BEHIND, Case, Diagnosis
+from embaudit.questions.why.mends import AS_MENDED, ENDS, Mend, MendCost, TriedMend, nth
 from embaudit.words.sentences import cut, quoted
 
 Tried = Callable[[Mend, int | None], TriedMend]

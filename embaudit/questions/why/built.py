@@ -10,15 +10,11 @@ import numpy as np
 from embaudit.checkpoint import TextKind
 from embaudit.embedders.function import EmbeddingFunction
 from embaudit.questions.vectors.against import Progress, SampleComparison, measure_sample
-from embaudit.questions.vectors.embedding import read_as_embedded
-from embaudit.questions.vectors.encode import encode_rows
-from embaudit.questions.vectors.forms import StoredForm
-from embaudit.questions.vectors.profile import Profile
+from embaudit.questions.vectors.embedded import read_as_embedded
+from embaudit.questions.vectors.forms import StoredForm, encode_rows, other_roles, unit_float32
+from embaudit.questions.vectors.profile import Profile, SomeRows, joined
 from embaudit.questions.vectors.reasons import of_other
-from embaudit.questions.vectors.roles import other_roles
-from embaudit.questions.vectors.sample import SomeRows, joined
-from embaudit.questions.vectors.unit import unit_float32
-from embaudit.questions.why.gathered import ExpectedRow
+from embaudit.questions.why.rows import ExpectedRow
 from embaudit.stores.store import Rounded, Store
 from embaudit.stores.template import Template
 

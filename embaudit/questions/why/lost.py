@@ -20,12 +20,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from embaudit.questions.search.metric import NAMES
+from embaudit.questions.search.curve import NAMES
 from embaudit.questions.why import mends
 from embaudit.questions.why.behind import behind
-from embaudit.questions.why.case import OTHER_QUERIES, Case
+from embaudit.questions.why.case import OTHER_QUERIES, Case, Diagnosis, ShownResults
 from embaudit.questions.why.mends import TriedMend, nth
-from embaudit.questions.why.verdict import Diagnosis, ShownResults
 from embaudit.stores.store import Metric
 from embaudit.words.sentences import first_of, quoted
 

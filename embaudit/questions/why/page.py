@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 from embaudit.declared.document import Column, Page, Section, Table, Value
 from embaudit.questions.why.above import counted_kinds
-from embaudit.questions.why.case import Case
+from embaudit.questions.why.case import Case, Diagnosis, heading_of
 from embaudit.questions.why.mends import TriedMend
 from embaudit.questions.why.stage_trace import StageTrace
 from embaudit.questions.why.unexpected import LEFT_OUT, CameUp
-from embaudit.questions.why.verdict import Diagnosis, heading_of
 from embaudit.statistics.intervals import exact_share
 from embaudit.words.estimate import Estimate
 from embaudit.words.sentences import cut, quoted

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from embaudit.checkpoint import TextKind
 from embaudit.embedders.function import EmbeddingFunction
-from embaudit.questions.why.readings import SENTENCE_END
+from embaudit.questions.why.mends import SENTENCE_END
 
 # Words of a piece where nobody knows how much is read, and the fewest of a text that is cut.
 WORDS, FEWEST = 100, 40

@@ -13,8 +13,17 @@ from pydantic import Field
 from embaudit.checkpoint.loading import CheckpointOptions
 from embaudit.declared.option import Option
 from embaudit.embedders.call_options import CacheOptions, RoleOptions
-from embaudit.questions.parts import Function, PathName, QuerySettingsPart, SeedPart, StorePart
-from embaudit.questions.question import QUIET, Progress, Question, SentTexts
+from embaudit.questions.question import (
+    QUIET,
+    Function,
+    PathName,
+    Progress,
+    QuerySettingsPart,
+    Question,
+    SeedPart,
+    SentTexts,
+    StorePart,
+)
 from embaudit.words.errors import UsageError
 
 if TYPE_CHECKING:
@@ -130,11 +139,11 @@ class WhyQuestion(CheckpointOptions, RoleOptions, CacheOptions, QuerySettingsPar
 
     def answer(self, progress: Progress = QUIET) -> WhyReport:
         from embaudit.embedders.opened import open_kept
-        from embaudit.questions.store_opened import opened_first, with_filter
-        from embaudit.questions.why.absent import OtherPlaces
+        from embaudit.questions.vectors.opened import opened_first, with_filter
         from embaudit.questions.why.application import open_application
+        from embaudit.questions.why.case import ShownResults
         from embaudit.questions.why.report import look_into
-        from embaudit.questions.why.verdict import ShownResults
+        from embaudit.questions.why.rows import OtherPlaces
 
         cases, named = self.cases, str(self.store)
         application = None if self.stages is None else open_application(self.stages)

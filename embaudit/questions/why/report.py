@@ -13,20 +13,17 @@ from embaudit.declared.document import Page
 from embaudit.declared.rule import Finding, Level
 from embaudit.declared.table import Row
 from embaudit.embedders.function import EmbeddingFunction
-from embaudit.questions.answer import AnswerFigure, Up, WhyCaseRow
-from embaudit.questions.report import HOW_IT_IS_ASKED, Report
-from embaudit.questions.why.absent import OtherPlaces, in_fields
-from embaudit.questions.why.another import ranks_by
+from embaudit.questions.report import HOW_IT_IS_ASKED, AnswerFigure, Report, Up, WhyCaseRow
 from embaudit.questions.why.application import Application
-from embaudit.questions.why.as_json import known_of_case, row_of_case
-from embaudit.questions.why.case import OTHER_QUERIES, ByAnother, Case
-from embaudit.questions.why.findings import findings_of
+from embaudit.questions.why.case import OTHER_QUERIES, ByAnother, Case, Diagnosis, ShownResults, heading, heading_of
+from embaudit.questions.why.findings import findings_of, known_of_case, row_of_case
 from embaudit.questions.why.lost import MOSTLY, where_lost
 from embaudit.questions.why.mends import MendOfMany, cheapest_first, told_of_many
 from embaudit.questions.why.page import why_page
+from embaudit.questions.why.ranked import ranks_by
+from embaudit.questions.why.rows import OtherPlaces, in_fields
 from embaudit.questions.why.stages import StageTraces, asked, ids_that_serve, traced
 from embaudit.questions.why.unexpected import CameUp, came_up, not_shown, why_it_came_up
-from embaudit.questions.why.verdict import Diagnosis, ShownResults, heading, heading_of
 from embaudit.questions.why.walk import Progress, SearchTraces, walk
 from embaudit.statistics.intervals import exact_share
 from embaudit.stores.search import Settings

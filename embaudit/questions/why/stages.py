@@ -9,10 +9,9 @@ from typing import Any
 
 from embaudit.declared.document import Column, Section, Table, Value
 from embaudit.declared.rule import Finding, Rule
-from embaudit.questions.answer import AnswerFigure
-from embaudit.questions.why.absent import near_ids
+from embaudit.questions.report import AnswerFigure
 from embaudit.questions.why.application import Application, StageError, StageRow, Stages
-from embaudit.questions.why.gathered import ExpectedRow, StoreScan
+from embaudit.questions.why.rows import ExpectedRow, StoreScan, near_ids
 from embaudit.questions.why.stage_trace import StageTrace, inferred, trace_of
 from embaudit.statistics.intervals import exact_share
 from embaudit.words.estimate import Estimate

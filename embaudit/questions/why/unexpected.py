@@ -24,16 +24,13 @@ import numpy as np
 from embaudit.embedders.function import EmbeddingFunction
 from embaudit.measures.quality.measured import words_of
 from embaudit.questions.search.exact import scores_of
-from embaudit.questions.vectors.encode import encode_rows
+from embaudit.questions.vectors.forms import encode_rows
 from embaudit.questions.why import mends
 from embaudit.questions.why.above import CHANCE, HUB, AboveAmong, Kind, RowAbove, kinds_of, usual_words
-from embaudit.questions.why.asked import WIDE
-from embaudit.questions.why.case import Case
-from embaudit.questions.why.mends import Mend, MendCost, TriedMend, nth
+from embaudit.questions.why.case import Case, Diagnosis
+from embaudit.questions.why.mends import Mend, MendCost, OtherQuery, TriedMend, encoded, nth
 from embaudit.questions.why.other_ways import Attempt, OtherWays, add_without_sticky, has_vector, ranked_in_place
-from embaudit.questions.why.ranked import FIRST, observed, ranked
-from embaudit.questions.why.readings import OtherQuery, encoded
-from embaudit.questions.why.verdict import Diagnosis
+from embaudit.questions.why.ranked import FIRST, WIDE, observed, ranked
 from embaudit.questions.why.walk import OTHERS, SearchTraces
 from embaudit.stores.store import Store
 from embaudit.words.sentences import quoted

@@ -10,19 +10,25 @@ import numpy as np
 from embaudit.corpora.golden import GoldenQuery
 from embaudit.embedders.function import EmbeddingFunction
 from embaudit.measures.quality.measured import Bm25, words_of
-from embaudit.questions.search.metric import DECLARED
-from embaudit.questions.vectors.roles import as_rows_were_built
+from embaudit.questions.search.curve import DECLARED
+from embaudit.questions.vectors.forms import as_rows_were_built
 from embaudit.questions.why.above import AboveAmong, RowAbove, kinds_of, near_among, usual_words
-from embaudit.questions.why.absent import NEAR_IDS, near_ids
-from embaudit.questions.why.asked import WIDE, answers, as_rows_have_it
 from embaudit.questions.why.built import IndexOrigin, how_built, kept_form
-from embaudit.questions.why.case import OTHER_QUERIES, Case, StoreAnswer
-from embaudit.questions.why.gathered import ExpectedRow, StoreScan, fields_of, gather
+from embaudit.questions.why.case import OTHER_QUERIES, Case, ShownResults, StoreAnswer
+from embaudit.questions.why.mends import OtherQuery, encoded
 from embaudit.questions.why.other_ways import OtherMeans, has_vector, with_other_ways
-from embaudit.questions.why.ranked import FIRST, RankedQueries, observed, ranked
-from embaudit.questions.why.readings import OtherQuery, encoded
-from embaudit.questions.why.verdict import ShownResults
-from embaudit.questions.why.words import WordWeights, with_words
+from embaudit.questions.why.ranked import (
+    FIRST,
+    WIDE,
+    RankedQueries,
+    WordWeights,
+    answers,
+    as_rows_have_it,
+    observed,
+    ranked,
+    with_words,
+)
+from embaudit.questions.why.rows import NEAR_IDS, ExpectedRow, StoreScan, fields_of, gather, near_ids
 from embaudit.stores.search import Settings, StoreSearch
 from embaudit.stores.store import Metric, Store
 

@@ -5,7 +5,6 @@
 """
 
 from embaudit.remedies.temperature.context import temperature
-from embaudit.remedies.temperature.plan import Scaling, Support, plan_scalings, support_of
-from embaudit.remedies.temperature.temperatures import Temperatures
+from embaudit.remedies.temperature.plan import Scaling, Support, Temperatures, plan_scalings, support_of
 
 __all__ = ["Scaling", "Support", "Temperatures", "plan_scalings", "support_of", "temperature"]

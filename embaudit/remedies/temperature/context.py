@@ -18,8 +18,7 @@ from weakref import WeakKeyDictionary
 from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.anatomy import Anatomy, anatomy_of
 from embaudit.checkpoint.tokenizer import position_limit
-from embaudit.remedies.temperature.plan import Scaling, plan_scalings
-from embaudit.remedies.temperature.temperatures import Temperatures
+from embaudit.remedies.temperature.plan import Scaling, Temperatures, plan_scalings
 from embaudit.words.errors import MeasureError, UsageError
 
 if TYPE_CHECKING:

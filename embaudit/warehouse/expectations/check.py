@@ -7,6 +7,8 @@ For the rules, all code of embaudit and of packages that bring measures, and the
 hashed, so that nobody has to remember to increment a version. Failures that block publishing are not cached.
 
 Keeps track of the pairs of texts in a bulk table's shards.
+
+Great Expectations' results as rows of ``expectation_result``.
 """
 
 from __future__ import annotations
@@ -25,7 +27,6 @@ from embaudit.measures import MEASURES
 from embaudit.steps.staging.files import readable
 from embaudit.steps.staging.stage import is_staged, read_rows, read_table, reading, staged_path, write_rows
 from embaudit.system.installed import code_digest, content_key
-from embaudit.warehouse.expectations.results import ALL_SHARDS, EXAMPLES_KEPT, result_row, row_count
 from embaudit.warehouse.publish import ExpectationRow, StagedTable
 from embaudit.warehouse.tables import TABLES
 
@@ -33,6 +34,72 @@ if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
     from great_expectations.datasource.fluent import PandasDatasource
+
+EXAMPLES_KEPT = 10
+# The ``shard`` of an expectation over all of a table's files.
+ALL_SHARDS = -1
+
+
+def row_count(table: str, rows: int, planned: int) -> ExpectationRow:
+    """The expectation that a table's files together have the planned number of rows."""
+    return ExpectationRow(
+        table_name=table,
+        shard=ALL_SHARDS,
+        expectation="expect_table_row_count_to_equal",
+        column_name="",
+        kwargs={"value": planned},
+        severity="critical",
+        success=rows == planned,
+        raised_exception=False,
+        observed=str(rows),
+    )
+
+
+def result_row(table: str, shard: int, result: Any, frame: pd.DataFrame) -> ExpectationRow:
+    """A result with the keys of the first failing rows."""
+    config = result.expectation_config
+    kwargs = {name: value for name, value in config.kwargs.items() if name != "batch_id"}
+    columns = _columns_of(kwargs)
+    raised = result.exception_info or {}
+    # One exception is a flat record; several are keyed by metric.
+    records = [raised] if "raised_exception" in raised else list(raised.values())
+    messages = [str(record["exception_message"]) for record in records if record.get("raised_exception")]
+    about_rows = not config.type.startswith("expect_table_")
+    # Of what holds, no more is asked than that.
+    known: dict[str, Any] = {"unexpected_count": 0} if about_rows else {"observed_value": len(frame)}
+    found: Mapping[str, Any] = result.result or (known if result.success else {})
+    observed = found.get("observed_value")
+    return ExpectationRow(
+        table_name=table,
+        shard=shard,
+        expectation=config.type,
+        column_name=", ".join(columns),
+        kwargs=kwargs,
+        severity=str(getattr(config.severity, "value", config.severity)),
+        success=bool(result.success),
+        raised_exception=bool(messages),
+        observed=messages[0] if messages else (None if observed is None else str(observed)),
+        unexpected_count=found.get("unexpected_count"),
+        examples=_examples(
+            frame,
+            found.get("partial_unexpected_index_list") or [],
+            list(dict.fromkeys((*TABLES[table].keys, *columns))),
+        ),
+    )
+
+
+def _columns_of(kwargs: Mapping[str, Any]) -> list[str]:
+    """The columns an expectation refers to."""
+    named = [kwargs[name] for name in ("column", "column_A", "column_B") if name in kwargs]
+    return [*named, *kwargs.get("column_list", [])]
+
+
+def _examples(frame: pd.DataFrame, index: Sequence[Any], columns: Sequence[str]) -> list[dict[str, Any]]:
+    """Keys and values of the failing rows; null for missing values."""
+    if not index:
+        return []
+    rows = frame.loc[list(index[:EXAMPLES_KEPT]), [name for name in columns if name in frame.columns]]
+    return list(rows.astype(object).where(rows.notna(), None).to_dict("records"))
 
 
 SCHEMA = {"result": "string"}

@@ -11,17 +11,16 @@ from collections.abc import Iterable
 from embaudit.declared.figure import Summary
 from embaudit.declared.table import DeclaredTable, Row
 from embaudit.measures import MEASURES
-from embaudit.questions import answer
+from embaudit.questions import report
 from embaudit.steps import tables as subjects
-from embaudit.warehouse.tables import findings, watch
+from embaudit.warehouse.tables import audits
 from embaudit.words.errors import UsageError
 
 ROWS: tuple[type[Row], ...] = (
     *subjects.ROWS,
     *(row for measure in MEASURES.values() for row in measure.rows),
-    *findings.ROWS,
-    *watch.ROWS,
-    *answer.ROWS,
+    *audits.ROWS,
+    *report.ROWS,
 )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from embaudit.measures.impact.steps.scores import CLEAN, NEVER_POISONED, PoisonedSide, impact_vectors
+from embaudit.measures.impact.steps import CLEAN, NEVER_POISONED, PoisonedSide, impact_vectors
 from embaudit.measures.mitigation import NONE, MitigationSettings, Remedy
 from embaudit.measures.mitigation.remedies import SPACES
 from embaudit.measures.mitigation.steps.remedies import (

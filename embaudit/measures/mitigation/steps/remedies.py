@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from embaudit.corpora.downstream.paired import PairedScores
-from embaudit.corpora.downstream.task import Vectors, unit_rows
+from embaudit.corpora.downstream.task import PairedScores, Vectors, unit_rows
 from embaudit.measures.impact.arms import poison
-from embaudit.measures.impact.steps.scores import CLEAN, PoisonedSide
+from embaudit.measures.impact.steps import CLEAN, PoisonedSide
 from embaudit.measures.mitigation import (
     MEASURE_VERSION,
     METRICS,

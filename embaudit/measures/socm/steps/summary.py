@@ -22,8 +22,7 @@ from embaudit.corpora import CORPORA
 from embaudit.corpora.draw import Draw, content_order, pair_text
 from embaudit.measures.socm import MEASURE_VERSION
 from embaudit.measures.socm.clouds import COSINE_BOUND, TRACE_BOUND, UndefinedText, clouds_of
-from embaudit.measures.socm.contrast import contrasts, strangers
-from embaudit.measures.socm.lengths import LengthCells, TraceCorrelation, length_correlation
+from embaudit.measures.socm.lengths import LengthCells, TraceCorrelation, contrasts, length_correlation, strangers
 from embaudit.measures.socm.nuclear import nuclear_norms_on
 from embaudit.measures.socm.pairs import CHECKED_PAIRS, Accuracy, PairBlock, all_pairs, checked, given_pairs
 from embaudit.measures.socm.steps.texts import NormAccuracy, UndefinedTexts, are_truncated, repeated, text_rows

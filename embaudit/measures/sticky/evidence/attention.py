@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from embaudit.checkpoint import Encoder
-from embaudit.checkpoint.eager import eager_attention, no_attention
+from embaudit.checkpoint.anatomy.watch import eager_attention, no_attention
 from embaudit.checkpoint.encoder import Progress, no_progress
 from embaudit.measures.sticky.insertion import make_draw
 from embaudit.words.errors import MeasureError, one_line

@@ -14,8 +14,8 @@ from embaudit.measures.run import Run
 from embaudit.measures.sticky import StickySettings
 from embaudit.measures.sticky.baseline import input_embeddings
 from embaudit.measures.sticky.evidence import attention as received
-from embaudit.measures.sticky.evidence import dose as doses
 from embaudit.measures.sticky.evidence import enrichment as origins
+from embaudit.measures.sticky.evidence import shape as doses
 from embaudit.measures.sticky.evidence import shape as shapes
 from embaudit.measures.sticky.plan import SearchFound
 from embaudit.measures.sticky.steps.files import Sample, read_pairs

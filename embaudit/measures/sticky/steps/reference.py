@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from embaudit.measures.run import Run
-from embaudit.measures.sticky import StickySettings, reference
+from embaudit.measures.sticky import StickySettings, inspect
 from embaudit.measures.sticky.inspect import decoded
 from embaudit.measures.sticky.steps.files import TokenShard, pair_rows, read_pairs, read_u, token_shards
 from embaudit.measures.sticky.tables import StickyPairRow, StickyReferenceRow, StickyReferenceSummaryRow
@@ -45,7 +45,7 @@ class ShortlistCutoff:
 
 @step(
     "sticky",
-    version=reference.MEASURE_VERSION,
+    version=inspect.MEASURE_VERSION,
     tables=(StickyPairRow,),
     name="choose reference pairs",
     reads=("sentences", "reference_pairs", "reference_validation_pairs"),
@@ -69,7 +69,7 @@ def choose_reference_pairs(
     if len(chosen) < len(counts):
         texts = [row[side] for row in read_rows([corpus.content_path]) for side in ("first", "second")]
         u = read_u(similarity)
-        found = reference.choose_reference_pairs(encoder_of(spec), texts, u, counts, settings.sentences, seed)
+        found = inspect.choose_reference_pairs(encoder_of(spec), texts, u, counts, settings.sentences, seed)
         chosen = {purpose: list(pairs) for purpose, pairs in found.items()} | chosen
     rows = [row for purpose in counts for row in pair_rows(f"reference_{purpose}", chosen[purpose])]
     counted = Counter(row["purpose"] for row in rows)
@@ -78,7 +78,7 @@ def choose_reference_pairs(
 
 @step(
     "sticky",
-    version=reference.MEASURE_VERSION,
+    version=inspect.MEASURE_VERSION,
     tables=("reference",),
     name="reference protocol",
     run_name="{shard.label}, shard {shard.number}",
@@ -96,17 +96,17 @@ def reference_shard(
     """Scores or validation values of some tokens."""
     encoder = encoder_of(spec)
     chosen = [(pair.first, pair.second) for pair in read_pairs(pairs, purpose)]
-    inputs = reference.prepare_reference(encoder, chosen, settings.copies, seed)
+    inputs = inspect.prepare_reference(encoder, chosen, settings.copies, seed)
     texts = [decoded(encoder.checkpoint, token) for token in shard.token_ids]
     shared = encoder.texts
     with tracked(
         shard.label, len(texts) * inputs.texts_per_token, of_all=shard.total * inputs.texts_per_token
     ) as advance:
-        after = reference.distances(encoder, inputs, texts, advance)
+        after = inspect.distances(encoder, inputs, texts, advance)
     if purpose == "reference_scoring":
-        numbers = reference.sticky_scores(encoder, inputs, texts, after)
+        numbers = inspect.sticky_scores(encoder, inputs, texts, after)
     else:
-        numbers = reference.validation_values(inputs, after)
+        numbers = inspect.validation_values(inputs, after)
     rows = [
         {"token_id": token, "inserted": text, "number": float(number)}
         for token, text, number in zip(shard.token_ids, texts, numbers, strict=True)
@@ -116,7 +116,7 @@ def reference_shard(
 
 @step(
     "sticky",
-    version=reference.MEASURE_VERSION,
+    version=inspect.MEASURE_VERSION,
     tables=("reference_shortlist",),
     name="shortlist of the reference protocol",
 )
@@ -124,7 +124,7 @@ def reference_shortlist(out: Outputs, scored: list[Staged]) -> None:
     """The tokens with the highest 2 % of scores."""
     rows = sorted(read_rows([part.path for part in scored]), key=lambda row: row["token_id"])
     scores = np.array([row["number"] for row in rows])
-    places = reference.shortlist(scores)
+    places = inspect.shortlist(scores)
     listed = [{"token_id": rows[place]["token_id"]} for place in places]
     cutoff = ShortlistCutoff(float(scores[places].min()))
     out.rows("reference_shortlist", listed, {"token_id": "int32"}, detail=cutoff)
@@ -132,7 +132,7 @@ def reference_shortlist(out: Outputs, scored: list[Staged]) -> None:
 
 @step(
     "sticky",
-    version=reference.MEASURE_VERSION,
+    version=inspect.MEASURE_VERSION,
     tables=(StickyReferenceRow, StickyReferenceSummaryRow),
     name="judge by the reference protocol",
 )

@@ -13,14 +13,7 @@ from embaudit.measures.sticky.moments import PROTOCOLS, Scores, insert_tokens
 from embaudit.measures.sticky.moments import score as score_tokens
 from embaudit.measures.sticky.plan import ScoreBoard, SearchFound, choose_shortlists, misses_of
 from embaudit.measures.sticky.points import Points
-from embaudit.measures.sticky.search import (
-    Cut,
-    Stage,
-    agreement,
-    halves,
-    keep_worst,
-    reliability,
-)
+from embaudit.measures.sticky.search import Cut, Stage, agreement, halves, keep_worst, reliability
 from embaudit.measures.sticky.search import predict as predict_scores
 from embaudit.measures.sticky.steps.files import (
     Purpose,

@@ -20,14 +20,17 @@ from embaudit.measures.sticky.effects import Effect, measure_effects, near_u_bef
 from embaudit.measures.sticky.inspect import find_token
 from embaudit.measures.sticky.moments import Moments, score
 from embaudit.measures.sticky.plan import SearchFound, is_ordinary
-from embaudit.measures.sticky.prevalence import MeasuredLosses, losses, noise, prevalence
 from embaudit.measures.sticky.search import halves
 from embaudit.measures.sticky.steps.candidates import ScanPrecision, SearchMaterial
 from embaudit.measures.sticky.steps.files import Sample, points_of, read_moments
 from embaudit.measures.sticky.tables import StickySeverityRow, StickySummaryRow, StickyValidationRow
 from embaudit.measures.sticky.verdicts import (
+    MeasuredLosses,
     TokenEffects,
     common_thresholds,
+    losses,
+    noise,
+    prevalence,
     severity_rows,
     summary_rows,
     validation_rows,

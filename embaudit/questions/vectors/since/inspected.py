@@ -11,8 +11,7 @@ import numpy as np
 from embaudit.declared.rule import Finding, Rule
 from embaudit.embedders.function import EmbeddingFunction
 from embaudit.questions.vectors.crowding import CROWDING, Crowding
-from embaudit.questions.vectors.since.rows import MOST_ID, ROW_NUMBER, RowMarks, only
-from embaudit.questions.vectors.since.seen import KnownRow
+from embaudit.questions.vectors.since.rows import MOST_ID, ROW_NUMBER, KnownRow, RowMarks, only
 from embaudit.stores.opened import embedding
 from embaudit.stores.store import Store
 from embaudit.words.estimate import Estimate

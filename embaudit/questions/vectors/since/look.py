@@ -19,14 +19,24 @@ import numpy as np
 
 from embaudit.declared.rule import Finding, rules_in
 from embaudit.embedders.function import EmbeddingFunction
-from embaudit.questions.answer import AnswerFigure
+from embaudit.questions.report import AnswerFigure
 from embaudit.questions.vectors import crowding, findings, report, text_copies
 from embaudit.questions.vectors.crowding import Crowding, crowding_in
 from embaudit.questions.vectors.report import StoredReport
 from embaudit.questions.vectors.since.inspected import ANOTHER_DIMENSION, NAMED, IndexInspection, IndexNow
 from embaudit.questions.vectors.since.open_rows import OpenRows
-from embaudit.questions.vectors.since.rows import OLD, RowMarks, SeenRows, WhatIsNew, marks_of, repeated, what_is_new
-from embaudit.questions.vectors.since.seen import SeenIndex, keep_seen, read_seen
+from embaudit.questions.vectors.since.rows import (
+    OLD,
+    RowMarks,
+    SeenIndex,
+    SeenRows,
+    WhatIsNew,
+    keep_seen,
+    marks_of,
+    read_seen,
+    repeated,
+    what_is_new,
+)
 from embaudit.stores.place import ReadOptions
 from embaudit.stores.store import Store
 from embaudit.words.estimate import Estimate

@@ -7,10 +7,9 @@ from datetime import datetime
 
 import numpy as np
 
-from embaudit.questions.answer import wrong_row
+from embaudit.questions.report import wrong_row
 from embaudit.questions.vectors.since.inspected import FOREIGN, MOST_KNOWN, IndexInspection, IndexNow, said_by_row
-from embaudit.questions.vectors.since.rows import OLD, WhatIsNew
-from embaudit.questions.vectors.since.seen import MOST_GROUPS, OpenGroup
+from embaudit.questions.vectors.since.rows import MOST_GROUPS, OLD, OpenGroup, WhatIsNew
 
 # Of what is accepted among old rows, other than a share of them.
 ANY_SHARE = 1.0
