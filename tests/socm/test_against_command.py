@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from tiny import tiny_bert
 
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
-from embaudit.cli.token import against
+from embaudit.cli.against import against
 from embaudit.measures.socm.clouds import clouds_of
 from embaudit.measures.socm.pairs import given_pairs
 from embaudit.words.errors import UsageError

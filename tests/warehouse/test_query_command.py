@@ -18,7 +18,7 @@ import pytest
 from click.testing import CliRunner
 
 from embaudit.cli.main import cli, main
-from embaudit.cli.results import print_result
+from embaudit.cli.query import print_result
 from embaudit.warehouse.query import QueryResult, named_queries, run_query
 from embaudit.words.errors import UsageError, WarehouseError
 

@@ -10,7 +10,7 @@ from searched_stages import DENSE, Searched, ids
 from told_in_full import assert_told
 
 import embaudit
-from embaudit.pages.text import checked_of
+from embaudit.pages.ci import checked_of
 from embaudit.questions.answered import rows_of
 from embaudit.questions.report import AnswerFigureRow, WhyCaseRow
 from embaudit.questions.why.application import StageRow
