@@ -67,7 +67,7 @@ def _scan(tokens: int) -> float:
     """Scan the vocabulary's first tokens as the settings say; seconds of the sub-flow."""
     import torch
 
-    from embaudit.cli.warehouse import prepare_prefect
+    from embaudit.cli.server import prepare_prefect
 
     prepare_prefect(show_logs=False)
     from prefect import flow

@@ -18,7 +18,8 @@ from embaudit.warehouse.tables.audits import DONE, Status
 from embaudit.watch.asked import AnsweredNow, AskedEntry
 from embaudit.watch.history import History, WatchedRevision
 from embaudit.watch.look import SourceState, judged
-from embaudit.watch.outcome import OpenItem, WatchedRow, WatchOutcome, read_accepted_sources, read_open
+from embaudit.watch.open_items import OpenItem, read_accepted_sources, read_open
+from embaudit.watch.outcome import WatchedRow, WatchOutcome
 from embaudit.words.errors import EmbauditError, ProblemFound, is_of_interrupt, one_line
 from embaudit_flows.ask import answers_of_entry
 from embaudit_flows.ending import marked

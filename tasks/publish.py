@@ -46,7 +46,7 @@ from embaudit.warehouse.prune import Keep, prune, vacuum
 from embaudit.warehouse.publish import AuditRecord, ExpectationRow, MeasureRun, StagedTable, publish, publish_content
 from embaudit.warehouse.tables import TABLES
 from embaudit.warehouse.tables.audits import AuditBackboneRow, GateResultRow
-from embaudit.watch.outcome import gate_outcome
+from embaudit.watch.open_items import gate_outcome
 from embaudit.words.errors import CheckFailed, EmbauditError, StorageError
 from embaudit_tasks.steps import audit_task, run_logger, say
 

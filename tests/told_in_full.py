@@ -18,8 +18,9 @@ from told_before import QUOTED, unread
 
 from embaudit.declared.document import Column, Page, Section, Table, figures
 from embaudit.declared.rule import LEVELS, Finding, as_rows
+from embaudit.pages.ci import card_of
 from embaudit.pages.html import render as as_html
-from embaudit.pages.text import card_of, print_page
+from embaudit.pages.text import print_page
 from embaudit.pages.text import render as as_markdown
 from embaudit.questions.check.check import CheckReport
 from embaudit.questions.report import AnswerFigureRow, AnswerFindingRow, Report, WhyCaseRow

@@ -26,7 +26,7 @@ from embaudit.warehouse.gate import load_policy, run_gate
 from embaudit.warehouse.migrate import require_newest
 from embaudit.warehouse.named import find_result
 from embaudit.warehouse.query import severe_tokens
-from embaudit.watch.outcome import accept as accept_items
+from embaudit.watch.open_items import accept as accept_items
 from embaudit.words.errors import EXIT_TRIPPED, StorageError, UsageError
 from embaudit.words.sentences import visible
 
@@ -60,7 +60,7 @@ def gate(
     """
     verdict = run_gate(warehouse_path(warehouse), audit, load_policy(policy), baseline)
     if junit is not None or sarif is not None:
-        from embaudit.pages.text import checked_of_gate
+        from embaudit.pages.ci import checked_of_gate
 
         write_for_ci("gate", verdict.source, list(checked_of_gate(verdict)), junit, sarif)
     if as_json:

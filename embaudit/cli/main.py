@@ -186,14 +186,14 @@ COMMANDS = {
         "token": ("token:token", "Test whether given tokens are sticky, without a scan."),
         "impact": ("audit:impact", "Measure what sticky tokens do to retrieval and other tasks."),
         "tempscale": ("audit:tempscale", "Test whether a lower attention temperature helps a checkpoint."),
-        "against": ("token:against", "Compare a few texts with a corpus by SOCM."),
+        "against": ("against:against", "Compare a few texts with a corpus by SOCM."),
     },
     "Look at results": {
         "show": ("results:show", "Show an audit's summary."),
         "report": ("results:report", "Write an audit as one HTML page."),
         "index": ("results:index", "Write one HTML page about all audits of a warehouse."),
         "list": ("results:list_", "List the measures, or the checkpoints or audits in the warehouse."),
-        "query": ("results:query", "Run a named query or one SQL statement, read-only."),
+        "query": ("query:query", "Run a named query or one SQL statement, read-only."),
         "scores": ("scores:scores", "Import downstream scores and correlate them with audits."),
     },
     "Act on them": {
@@ -208,8 +208,8 @@ COMMANDS = {
     "Run it every night": {
         "watch": ("watch:watch", "Audit what is new on a watch list."),
         "accept": ("gate:accept", "Accept a tripped gate, or figures that got worse."),
-        "setup-server": ("warehouse:setup_server", "Prepare a Prefect server for the deployments."),
-        "worker": ("warehouse:worker", "Run audits scheduled by a Prefect server."),
+        "setup-server": ("server:setup_server", "Prepare a Prefect server for the deployments."),
+        "worker": ("server:worker", "Run audits scheduled by a Prefect server."),
     },
     "Look after the warehouse": {
         "doctor": ("doctor:doctor", "Check versions, device, hub, warehouse, disk and servers."),

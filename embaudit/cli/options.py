@@ -29,7 +29,7 @@ from embaudit.words.sentences import visible
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
-    from embaudit.pages.text import CheckedRule
+    from embaudit.pages.ci import CheckedRule
     from embaudit.questions.report import Report
 
 
@@ -232,7 +232,7 @@ class OutputOptions:
         """
         page = report.page()
         if self.junit is not None or self.sarif is not None:
-            from embaudit.pages.text import checked_of
+            from embaudit.pages.ci import checked_of
 
             write_for_ci(asks, subject, list(checked_of(report)), self.junit, self.sarif, report.seconds)
         if self.out is not None:
@@ -262,13 +262,13 @@ def write_for_ci(
     seconds: float = 0.0,
 ) -> None:
     """Write the files that other people's CI reads."""
-    from embaudit.pages import text
+    from embaudit.pages import ci
     from embaudit.pages.write import write_file
 
     if junit is not None:
-        write_file(text.junit(asks, subject, checked, seconds), junit)
+        write_file(ci.junit(asks, subject, checked, seconds), junit)
     if sarif is not None:
-        write_file(text.sarif(asks, subject, checked), sarif)
+        write_file(ci.sarif(asks, subject, checked), sarif)
 
 
 CI = (

@@ -21,7 +21,7 @@ from pydantic.fields import FieldInfo
 from embaudit.cli.options import OUTPUT, OutputOptions
 from embaudit.cli.waiting import progress_lines, say, say_that_texts_leave, time_left
 from embaudit.declared.option import Argument, Option, written_as
-from embaudit.questions.answered import QUESTIONS
+from embaudit.questions.asked import QUESTIONS
 from embaudit.questions.check.question import CheckQuestion
 from embaudit.questions.fingerprint.question import FingerprintQuestion
 from embaudit.questions.names import ASKS
@@ -133,7 +133,7 @@ def _keep(question: Question, report: Any, key: str | None, asked: datetime) -> 
 
     # Before Prefect is imported, which otherwise prints what other libraries log.
     set_defaults(show_logs=False)
-    from embaudit.api.run import keep
+    from embaudit.api.keep import keep
 
     say(f"Kept as answer {keep(question, report, key, asked)}.")
 
@@ -260,7 +260,7 @@ def _show_check(question: CheckQuestion, report: CheckReport, is_card: bool, **f
         return show_report(question, report, **form)
     from datetime import UTC, datetime
 
-    from embaudit.pages.text import card_of
+    from embaudit.pages.ci import card_of
 
     click.echo(card_of(report, datetime.now(UTC).date()), nl=False)
     return report.exit_code

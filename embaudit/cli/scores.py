@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from embaudit.cli.options import format_option, warehouse_option, warehouse_path
-from embaudit.cli.results import print_result
+from embaudit.cli.query import print_result
 from embaudit.corpora.scores import ReadScores, ScoredMeasure, read_scores
 from embaudit.corpora.scores import correlate as correlate_rows
 from embaudit.system.settings import Settings, Warehouse

@@ -16,7 +16,7 @@ from embaudit.declared.document import Column, Page, Part, Section, Table, count
 from embaudit.declared.rule import LEVELS, Finding, Level
 from embaudit.pages.compare import FIGURES
 from embaudit.pages.sides import difference_interval
-from embaudit.questions.answered import QUESTIONS
+from embaudit.questions.asked import QUESTIONS
 from embaudit.questions.report import WORSE_WHEN, AnswerFigure
 from embaudit.system.settings import Warehouse, warehouse_at
 from embaudit.warehouse.connect import open_reader

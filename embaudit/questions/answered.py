@@ -1,7 +1,4 @@
-"""Makes rows of an answer, and the key under which it stands: what was asked, and what it was asked of, by content.
-
-Questions as data: a deployment's parameter, an entry of a watch list.
-"""
+"""Makes rows of an answer, and the key under which it stands: what was asked, and what it was asked of, by content."""
 
 from __future__ import annotations
 
@@ -11,7 +8,6 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
-from importlib import import_module
 from importlib.metadata import version
 from math import isfinite, log2
 from pathlib import Path
@@ -20,39 +16,13 @@ from typing import Any
 from embaudit.declared.option import Option, written_as
 from embaudit.declared.table import Row
 from embaudit.embedders.opened import is_checkpoint, name_of
-from embaudit.questions.names import ASKS, NAMES
 from embaudit.questions.question import Question
 from embaudit.questions.report import AnswerFigureRow, AnswerFindingRow, AnswerRow, Report, WhyCaseRow
 from embaudit.stores.kinds import OWN
 from embaudit.stores.place import StorePlace
 from embaudit.system.installed import code_digest, content_key
-from embaudit.words.errors import EmbauditError, UsageError, did_you_mean
+from embaudit.words.errors import EmbauditError
 from embaudit.words.masking import MASK, SECRET_NAME, keep_credentials, masked, shown_place
-
-
-def model_of(asks: str) -> type[Question]:
-    """The model of a question, by its name."""
-    module, _, model = NAMES[asks].model.partition(":")
-    question: type[Question] = getattr(import_module(f"embaudit.questions.{module}"), model)
-    return question
-
-
-QUESTIONS: dict[str, type[Question]] = {name: model_of(name) for name in ASKS}
-
-
-def question_of(asks: str, question: Mapping[str, Any]) -> Question:
-    """A question by its name and its parameters.
-
-    Raises:
-        UsageError: if there is no such question, or a parameter is unknown or out of bounds.
-    """
-    if asks not in QUESTIONS:
-        raise UsageError(
-            f"There is no question {asks!r}.",
-            next_step=f"{did_you_mean(asks, QUESTIONS)}There are: {', '.join(QUESTIONS)}.",
-        )
-    return QUESTIONS[asks].of(**question)
-
 
 # Fields that change how an answer is found, and not what it is.
 NOT_ASKED = {"device", "requests_per_minute", "fresh"}

@@ -1,8 +1,8 @@
 """Compares two audits of the same question: what changed, and what got worse.
 
-Every shared figure is compared; only figures with a declared direction can be worse, by more than noise. A figure of
-one audit in half precision and of the other in float32 (a machine that is faster in it, ``--dtype``) has changed only
-if it moved by more than the precision explains.
+Every shared figure is compared; only figures with a declared direction can be worse, by more than noise.
+
+What is read of two audits to compare: the one before, and figures with their intervals.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import duckdb
 
@@ -18,35 +18,8 @@ from embaudit.declared.figure import Worse
 from embaudit.statistics.intervals import difference_half_width
 from embaudit.system.settings import warehouse_at
 from embaudit.warehouse.connect import open_reader
+from embaudit.warehouse.precision import FULL, moved_by_precision
 from embaudit.warehouse.tables import SUMMARIES
-
-FULL = "float32"
-# Of a 95 % interval's width: a validation in half precision that moves a figure by more is made in float32.
-OF_INTERVAL = 0.1
-# Of a figure's size, and of a figure below 1 so much in itself: measured, see docs/methods.md.
-OF_VALUE, LEAST = 0.02, 0.002
-
-
-class Measured(Protocol):
-    """A figure, as gates and comparisons read it."""
-
-    @property
-    def value(self) -> float | None: ...
-    @property
-    def low(self) -> float | None: ...
-    @property
-    def high(self) -> float | None: ...
-    @property
-    def dtype(self) -> str: ...
-
-
-def moved_by_precision(own: Measured, before: Measured) -> float:
-    """How far the two figures may be apart because of their precision alone; 0 if it is the same."""
-    if own.dtype == before.dtype:
-        return 0.0
-    sizes = [abs(one.value) for one in (own, before) if one.value is not None]
-    widths = [one.high - one.low for one in (own, before) if one.low is not None and one.high is not None]
-    return max(LEAST, OF_VALUE * max(sizes, default=0.0), OF_INTERVAL * max(widths, default=0.0))
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from embaudit.declared.option import written_as
 from embaudit.embedders.endpoint.client import KEY_VARIABLE
 from embaudit.embedders.endpoint.recognise import is_address, is_loopback
 from embaudit.embedders.opened import is_checkpoint
-from embaudit.questions.answered import QUESTIONS, question_of
+from embaudit.questions.asked import QUESTIONS, question_of
 from embaudit.questions.passport.passport import read_passport
 from embaudit.questions.question import Question
 from embaudit.stores.place import StorePlace

@@ -16,7 +16,7 @@ from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
 
 from embaudit.api.reading import open_warehouse
-from embaudit.questions.answered import QUESTIONS
+from embaudit.questions.asked import QUESTIONS
 from embaudit.questions.names import ASKS
 from embaudit_flows.ask import AnswerOutcome, AnswerProblem, ask
 

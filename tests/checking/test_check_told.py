@@ -17,7 +17,7 @@ from told_in_full import assert_told
 from embaudit.checkpoint import LoadOptions
 from embaudit.declared.rule import Finding, Level
 from embaudit.measures.quality.material import Collection, Material, ScoredPairs
-from embaudit.pages.text import card_of
+from embaudit.pages.ci import card_of
 from embaudit.questions.check.check import STOPPED, CheckReport, check, check_files, not_loadable
 from embaudit.questions.check.verdict import FILES_ONLY
 from embaudit.words.errors import CheckpointError

@@ -17,7 +17,7 @@ from tiny import tiny_bert
 
 from embaudit.cli.hook import checkpoints_of, main
 from embaudit.declared.rule import Finding
-from embaudit.pages.text import card_of
+from embaudit.pages.ci import card_of
 from embaudit.questions.check.check import CheckReport
 
 ROOT = Path(__file__).resolve().parents[2]

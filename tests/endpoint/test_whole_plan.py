@@ -15,11 +15,10 @@ from misbehaving import answering, whole
 
 from benchmarks.serving.server import Refusal, Served, serving
 from embaudit.cli import waiting as waits
-from embaudit.embedders import kept
 from embaudit.embedders.endpoint.client import KEY_VARIABLE, Endpoint, EndpointError
 from embaudit.embedders.endpoint.dialects import OPENAI
 from embaudit.embedders.endpoint.recognise import open_endpoint
-from embaudit.embedders.kept import RequestPlan, VectorCache
+from embaudit.embedders.kept import FEWEST, RequestPlan, VectorCache
 from embaudit.measures.quality.material import sample_material
 from embaudit.questions.check.served import check_served
 from embaudit.words.errors import MAX_REASON, EmbauditError
@@ -36,7 +35,7 @@ def test_what_is_left_is_told_from_the_answers(monkeypatch: pytest.MonkeyPatch, 
     short, long = rng.integers(1, 80, 34), rng.integers(200, 8_000, 60)
     now = [100.0]
     begun = now[0]
-    monkeypatch.setattr(kept.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr("embaudit.embedders.kept.time.monotonic", lambda: now[0])
     plan = RequestPlan(len(short) + len(long), int(short.sum() + long.sum()), begun)
     assert plan.left is None
     told = []
@@ -70,7 +69,7 @@ def test_a_check_has_one_plan_that_is_about_what_it_asks(tmp_path: Path) -> None
         assert endpoint.answered is None
     assert {what for what, *_ in lines} == {f"requests to {endpoint.name}"}
     # From the first few, no time is told.
-    assert [done for _, done, _, _ in lines] == list(range(kept.FEWEST, len(served.requests) + 1))
+    assert [done for _, done, _, _ in lines] == list(range(FEWEST, len(served.requests) + 1))
     assert len(served.requests) / 1.5 <= lines[0][2] <= 1.5 * len(served.requests)
     assert all(left is not None for _, _, _, left in lines)
 

@@ -17,7 +17,7 @@ from commands import Embaudit
 from small_audits import Audited
 
 from embaudit.cli.main import LazyCommand, cli, is_of_interrupt
-from embaudit.cli.warehouse import prepare_prefect
+from embaudit.cli.server import prepare_prefect
 from embaudit.measures import DEFAULT_MEASURES, MEASURES
 from embaudit_flows.server.set_up import SILENCE
 

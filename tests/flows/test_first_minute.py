@@ -18,7 +18,7 @@ from warehouse_rows import rows
 
 from embaudit.pages.text import plain
 from embaudit.steps.progress import NoDisplay, shown_on
-from embaudit.watch.outcome import accept, read_open
+from embaudit.watch.open_items import accept, read_open
 from embaudit_flows.audit import AuditOutcome
 from embaudit_flows.ending import key_of_source
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from commands import run_here
 
-from embaudit.pages.text import CheckedRule, junit, sarif
+from embaudit.pages.ci import CheckedRule, junit, sarif
 
 CHECKED = [
     CheckedRule("verdict", "problem", "Do not serve: two layers changed places.", "It was saved wrong."),

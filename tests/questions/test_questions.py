@@ -19,7 +19,8 @@ from embaudit.cli import question as commands
 from embaudit.cli.question import flag_of
 from embaudit.declared.option import Argument, written_as
 from embaudit.questions import names
-from embaudit.questions.answered import answer_key, model_of, parameters_of, question_key, subjects_of
+from embaudit.questions.answered import answer_key, parameters_of, question_key, subjects_of
+from embaudit.questions.asked import model_of
 from embaudit.questions.check.question import CheckQuestion
 from embaudit.questions.parity.question import ParityQuestion
 from embaudit.questions.question import Question

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from random_clouds import clouds_from, random_texts, table_of
 
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
-from embaudit.cli.token import against
+from embaudit.cli.against import against
 from embaudit.measures.socm.clouds import TokenCloud, clouds_of
 from embaudit.measures.socm.nuclear import Eigenvalues, Polar
 from embaudit.measures.socm.pairs import Accuracy, against_corpus, all_pairs, checked, given_pairs

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from embaudit.questions.answered import QUESTIONS, parameters_of
+from embaudit.questions.answered import parameters_of
+from embaudit.questions.asked import QUESTIONS
 from embaudit.questions.vectors.question import VectorsQuestion
 from embaudit.warehouse.publish import run_write
 from embaudit.watch.asked import AskedEntry

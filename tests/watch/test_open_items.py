@@ -17,7 +17,7 @@ from embaudit.cli.main import cli
 from embaudit.pages.index import index_page, read_index
 from embaudit.system.settings import warehouse_at
 from embaudit.watch.happening import NightProblem
-from embaudit.watch.outcome import gate_outcome, read_open
+from embaudit.watch.open_items import gate_outcome, read_open
 from embaudit.words.errors import UsageError
 
 RULE = '[[limit]]\nname = "{name}"\nsummary = "socm_summary"\nmeasure = "socm_mean"\nmax = {most}\n'

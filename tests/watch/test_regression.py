@@ -8,7 +8,8 @@ import pytest
 from plausible import plausible_rows
 
 from embaudit.measures.sticky.steps.verdicts import ACCEPTED_SHARE
-from embaudit.warehouse.regression import OF_INTERVAL, RULES, Figure, compare, read_figures
+from embaudit.warehouse.precision import OF_INTERVAL
+from embaudit.warehouse.regression import RULES, Figure, compare, read_figures
 
 SOCM = ("socm_summary", "wikipedia", "socm_mean")
 

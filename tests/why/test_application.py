@@ -14,7 +14,7 @@ from told_in_full import assert_told
 
 import embaudit
 from embaudit.embedders.object.interfaces import ObjectError
-from embaudit.pages.text import checked_of
+from embaudit.pages.ci import checked_of
 from embaudit.questions.answered import answer_key, parameters_of, rows_of
 from embaudit.questions.report import AnswerFigureRow, WhyCaseRow
 from embaudit.questions.why.application import StageError, StageRow, open_application

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from embaudit.questions.why.above import AboveAmong, RowAbove, has_content, kinds_of, near_among
+from embaudit.questions.why.built import ReadOfText, TextPiece
 from embaudit.questions.why.case import ByAnother, Case, InAField, OfAnotherType, ShownResults, StoreAnswer
 from embaudit.questions.why.lost import where_lost
-from embaudit.questions.why.pieces import ReadOfText, TextPiece
 from embaudit.questions.why.rows import ExpectedRow, FoundElsewhere, near_ids
 
 ROW = ExpectedRow(16, "policy-17", "a text of some words", np.ones(3))

@@ -9,8 +9,8 @@ from typing import Literal
 
 from embaudit.questions.report import Lost
 from embaudit.questions.why.above import Kind, RowAbove
+from embaudit.questions.why.built import ReadOfText, TextPiece
 from embaudit.questions.why.mends import Mend, TriedMend
-from embaudit.questions.why.pieces import ReadOfText, TextPiece
 from embaudit.questions.why.rows import ExpectedRow, FoundElsewhere
 from embaudit.stores.store import Metric
 from embaudit.words.masking import masked

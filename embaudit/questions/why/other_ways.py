@@ -14,9 +14,9 @@ from embaudit.measures.quality.measured import words_of
 from embaudit.questions.search.exact import scores_of, slack_of
 from embaudit.questions.vectors.forms import encode_rows, role_of_rows
 from embaudit.questions.why import mends
+from embaudit.questions.why.built import TextPiece, pieces_of, read_of
 from embaudit.questions.why.case import Case, InAField, ShownResults
 from embaudit.questions.why.mends import Mend, OtherQuery, encoded, other_queries
-from embaudit.questions.why.pieces import TextPiece, pieces_of, read_of
 from embaudit.questions.why.ranked import WordWeights, in_a_field, ranked
 from embaudit.remedies.screening.density import counts_of
 from embaudit.stores.store import Metric, Store
