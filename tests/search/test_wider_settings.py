@@ -219,8 +219,10 @@ def test_nearest_rows_and_ranks_are_those_of_all_pairs(
     np.testing.assert_array_equal(nearest.rows[:, :m], order)
     assert (nearest.rows[:, m:] == -1).all()
     assert nearest.ids[0, 0] == f"r{order[0, 0]}"
-    # Of a score that differs from the bound by less than float32 tells, either may come first.
-    surely, perhaps = ((scores > bound + margin).sum(axis=1) for margin in (1e-5, -1e-5))
+    # A row that is nearer than the bound by no more than float32 tells is not above it.
+    sizes = [np.linalg.norm(some.astype(np.float64), axis=1) for some in (queries, rows)]
+    told = 8e-6 * (1 if metric == "cosine" else 2 * sizes[0][:, None] * sizes[1].max())
+    surely, perhaps = (scores > bound + told).sum(axis=1), (scores > bound).sum(axis=1)
     above = found.above[metric][:, 0]
     assert ((surely <= above) & (above <= perhaps)).all()
 
