@@ -1,15 +1,12 @@
-"""The sub-flow that runs one measure, whichever it is.
+"""The sub-flow that runs one measure, where its shards are computed, and how long an audit will take.
 
-Its steps are Prefect tasks; shards are computed perhaps several at a time, on other processes.
+Steps are Prefect tasks. ``EMBAUDIT_RUNNER`` and ``EMBAUDIT_WORKERS`` decide whether shards are computed in this
+process, in several on this machine, or on a Dask cluster; docs/runners.md says what was tried, and why these were
+chosen.
 
-Chooses where shards are computed: in this process, in several on this machine, or on a Dask cluster.
-
-``EMBAUDIT_RUNNER`` and ``EMBAUDIT_WORKERS`` decide; docs/runners.md says what was tried, and why these were chosen.
-
-Estimates how long an audit will take on this machine, before its measures start.
-
-Each piece of work is divided by the rate of the precision that it runs in: where half precision is clearly faster, the
-search for sticky tokens and their validation run in it, and everything else in the audit's own precision or in float32.
+Before the measures start, each piece of work is divided by the rate of the precision that it runs in: where half
+precision is clearly faster, the search for sticky tokens and their validation run in it, and everything else in the
+audit's own precision or in float32.
 """
 
 from __future__ import annotations

@@ -1,16 +1,10 @@
-"""The last tasks of an audit: check every staged table, write the log, and publish if the checks passed.
+"""The last tasks of an audit, and those of maintenance.
 
-Links a fine-tuned checkpoint's audit to its backbone's with one row; the deltas are a view over both.
-
-Applies a policy to a published audit; the findings are checked and published like any other table.
-
-Refreshes the copy that dashboards read, after every publication, if ``EMBAUDIT_SNAPSHOT`` is set.
-
-Writes files beside the warehouse: the HTML pages of one audit and of all, and a checkpoint's passport.
-
-The tasks of maintenance: prune rows, delete files that are no longer needed, reclaim space.
-
-Tasks of a question: find an answer that holds, find a new one, keep it, write its page.
+Staged tables are checked, logged and published if they passed; a fine-tuned checkpoint's audit is linked to its
+backbone's; a policy is applied, and its findings are published like any other table. Beside the warehouse lie the copy
+that dashboards read (``EMBAUDIT_SNAPSHOT``), the HTML pages and a checkpoint's passport. Maintenance prunes rows,
+deletes files that are no longer needed, and reclaims space. A question's tasks find an answer that holds, find a new
+one, keep it, and write its page.
 """
 
 from __future__ import annotations

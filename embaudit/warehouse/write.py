@@ -1,20 +1,12 @@
-"""Writes rows into tables, replacing them by key: in a DuckDB file by its keys, in a DuckLake by deleting and
-inserting.
+"""Writes rows into tables within one transaction, and what tables and columns mean as comments on them.
 
-A DuckDB file does not reuse the space of deleted rows in a table with a key, so rows are replaced in place and the rest
-is deleted; a lake has no keys, always writes new files, and reclaims space in maintenance.
+Rows are replaced by the primary keys that row classes and migrations declare. A DuckDB file does not reuse the space of
+deleted rows in a table with a key, so rows are replaced in place and the rest is deleted; a DuckLake has no keys,
+always writes new files, and reclaims space in maintenance.
 
-Primary keys, as declared by row classes and migrations: enforced by DuckDB, but left to the writer in a DuckLake.
-
-A transaction as a ``with`` block.
-
-Writes what tables and columns mean as comments into the warehouse (see ``duckdb_columns()``).
-
-What the tables, views and columns of a warehouse mean: each is said once.
-
-Row classes say it of published tables, and the first comment of its file of a view. ``meanings.toml`` has the rest:
-tables that migrations make, and columns that a view computes. A view's other columns mean what they mean where it reads
-them.
+What a table or column means is said once: by the row classes of published tables, and by the first comment of a view's
+file. ``meanings.toml`` has the rest: tables that migrations make, and columns that a view computes. A view's other
+columns mean what they mean where it reads them.
 """
 
 from __future__ import annotations
