@@ -44,7 +44,9 @@ def staged_findings() -> dict[str, Table]:
         ),
         "quality_finding": as_rows(
             [
-                Finding("ok", "It does better.", name="no_better_than_words", value=0.2, low=0.1, high=0.3),
+                Finding(
+                    "ok", "It does better: +.20 [.10, .30].", name="no_better_than_words", value=0.2, low=0.1, high=0.3
+                ),
                 Finding("ok", "No layer loses.", name="lost_in_layer", value=0.0),
             ]
         ),

@@ -150,7 +150,8 @@ def test_a_language_whose_translations_are_hidden_is_named() -> None:
     assert (one.level, one.value) == ("look", 0.58)
     assert one.sentence == (
         "In one pool of 4 languages, an irrelevant sentence in the query's own language stands above the right one of "
-        "another language for queries in Chinese (60%), Portuguese (50%); one in the right one's language, at most 4%."
+        "another language for queries in Chinese (60%), Portuguese (50%); one in the right one's language, at most 4%. "
+        "Chinese differs most: +58% [+53%, +63%]."
     )
     assert "at most 8% are then left here" in one.advice
 
@@ -160,6 +161,7 @@ def test_english_before_everything_is_named_too() -> None:
     assert one.level == "look"
     assert "an irrelevant sentence in English stands above the right one" in one.sentence
     assert "Chinese (40%)" in one.sentence
+    assert (one.value, one.sentence.partition("differs most: ")[2]) == (0.38, "+38% [+33%, +43%].")
     assert "English texts before the right ones" in one.meaning
 
 
@@ -167,7 +169,7 @@ def test_english_before_everything_is_named_too() -> None:
     ("changed", "named"),
     [
         ({"own_bias_low": 0.09}, "60% of the right ones of another (Chinese)"),
-        ({"own_bias_low": None}, "60% of the right ones of another (Chinese)"),
+        ({"own_bias_low": None, "own_bias_high": None}, "60% of the right ones of another (Chinese)"),
         # Half of them are missed anyway.
         ({"other_above": 0.5}, "2% of the right ones of another (English)"),
     ],
@@ -184,5 +186,5 @@ def test_a_checkpoint_for_one_language_is_told_nothing_but_that() -> None:
     assert one.sentence.endswith(
         "It finds most translations for queries of no language, so no language can come first."
     )
-    few = {"own_above_low": None, "own_bias_low": None}
+    few = {"own_above_low": None, "own_bias_low": None, "own_bias_high": None}
     assert said(row("en", None, **few), row("de", 0.4, **few)).level == "not measured"

@@ -118,15 +118,23 @@ def row(kind: str, right: int, words_found: float = 0.0) -> dict[str, Any]:
     ("rows", "level", "said"),
     [
         # Five of sixteen may be chance, four are not.
-        ((row("unit", 5), row("version", 16, 0.97)), "ok", "least often beside the same figure in another unit (31%)"),
+        (
+            (row("unit", 5), row("version", 16, 0.97)),
+            "ok",
+            "least often beside the same figure in another unit (31% [14%, 56%])",
+        ),
         (
             (row("unit", 4), row("version", 16, 0.97)),
             "look",
-            "before the right one: the same figure in another unit (25%)",
+            "before the right one: the same figure in another unit (25% [10%, 49%])",
         ),
-        ((row("foil", 0), row("exclusion", 2)), "look", "without an answer (0%), what the query excludes (12%)"),
+        (
+            (row("foil", 0), row("exclusion", 2)),
+            "look",
+            "without an answer (0% [0%, 19%]), what the query excludes (12% [3%, 36%])",
+        ),
         # What words find, it has to find as well.
-        ((row("unit", 8), row("version", 12, 0.97)), "look", "another version (75%)"),
+        ((row("unit", 8), row("version", 12, 0.97)), "look", "another version (75% [51%, 90%])"),
         ((row("unit", 8), row("version", 15, 0.97)), "ok", "no less often"),
     ],
 )
@@ -271,8 +279,8 @@ def row_of(contrast: str, nearer: float, rewording: str = "close") -> dict[str, 
         ((1.0, 1.0), "ok", "is no further from it"),
         # Half of them is no preference.
         ((1.0, 0.5), "ok", "is no further from it"),
-        ((1.0, 0.2), "look", "than almost the same words with exchanged roles (20%)"),
-        ((0.0, 0.2), "look", "its denial (0%), exchanged roles (20%)"),
+        ((1.0, 0.2), "look", "exchanged roles (20% [11%, 33%])"),
+        ((0.0, 0.2), "look", "its denial (0% [0%, 8%]), exchanged roles (20% [11%, 33%])"),
     ],
 )
 def test_the_finding_names_contrasts_that_are_clearly_preferred(

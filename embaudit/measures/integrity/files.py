@@ -179,7 +179,8 @@ def _several_poolings(checkpoint: Checkpoint) -> Iterator[Finding]:
     if len(modes) > 1 and not any(module.kind == "Dense" for module in checkpoint.recipe.modules):
         yield SEVERAL_POOLINGS.finding(
             "look",
-            f"Its vectors put {' and '.join(modes)} pooling side by side, in {checkpoint.dimension} dimensions.",
+            f"Its vectors put {len(modes)} poolings side by side ({' and '.join(modes)}), in {checkpoint.dimension} "
+            "dimensions.",
             meaning="Hardly any checkpoint was trained so. More than one pooling mode may have been switched on by "
             "mistake.",
             advice="Compare 1_Pooling/config.json with the dimensions on the model card.",

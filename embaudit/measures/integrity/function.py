@@ -141,7 +141,6 @@ def _direction(checkpoint: Checkpoint) -> Iterator[Finding]:
             "Its first token, which is pooled (cls), attends to itself only: every text gets nearly the same vector.",
             "The model is causal, so only the last token has read the text.",
             "Check pooling (1_Pooling/config.json: lasttoken) and is_causal or is_decoder in config.json.",
-            value=moved,
         )
     elif is_causal and runs_as_decoder:
         yield CAUSAL_ATTENTION.finding(
@@ -149,11 +148,10 @@ def _direction(checkpoint: Checkpoint) -> Iterator[Finding]:
             f"A {type(checkpoint.model).__name__} runs as a decoder: a token does not see those after it.",
             "The family reads in both directions, and was most likely trained so.",
             "Remove is_decoder from config.json, or compare with the base model's.",
-            value=moved,
         )
     else:
         says = "a token sees only those before it" if is_causal else "every token sees the whole text"
-        yield CAUSAL_ATTENTION.finding("ok", f"In its attention {says}.", value=moved)
+        yield CAUSAL_ATTENTION.finding("ok", f"In its attention {says}.")
     if "lasttoken" in checkpoint.recipe.pooling and not checkpoint.suffix_ids and is_causal:
         yield NO_END_TOKEN.finding(
             "look",
@@ -194,7 +192,10 @@ def _tail(encoder: Encoder) -> Iterator[Finding]:
     same = checkpoint.cut(beyond, room) == (beyond[1:] if is_left else beyond[:-1])
     if moved > UNMOVED and same:
         yield TAIL.finding(
-            "ok", f"All of its {checkpoint.max_length:,} tokens count, and nothing beyond them.", value=moved
+            "ok",
+            f"All of its {checkpoint.max_length:,} tokens count, and nothing beyond them (with another last "
+            f"token, 1 − cosine is {moved:.1e}).",
+            value=moved,
         )
     else:
         yield TAIL.finding(
@@ -202,7 +203,6 @@ def _tail(encoder: Encoder) -> Iterator[Finding]:
             f"The last token inside its limit of {checkpoint.max_length:,} tokens does not move the vector.",
             "The end of a long text is not read.",
             "Check the limits in sentence_bert_config.json and tokenizer_config.json.",
-            value=moved,
         )
 
 

@@ -235,7 +235,7 @@ def vector_findings(checkpoint: Checkpoint, blocks: Sequence[Block]) -> list[Fin
                 meaning="Training moves both gains and biases. They were lost, or set back when the model was loaded "
                 "and saved: names such as gamma that were not found do this.",
                 advice="Compare these tensors with those of the checkpoint that this one was made from.",
-                value=(len(gains) + len(biases)) / (2 * norms),
+                value=float(len(gains or biases)),
             )
         ]
     constant = _constant_in_few(blocks)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.vocabulary.entries import special_ids
 from embaudit.checkpoint.vocabulary.script import is_marker, script_of
-from embaudit.declared.rule import Finding, Rule, percent
+from embaudit.declared.rule import Finding, Rule, interval, percent
 from embaudit.measures.integrity.blocks import UNTRAINED_EMBEDDINGS
 from embaudit.measures.integrity.lattice import Look, can_tell, look_at
 from embaudit.statistics.intervals import exact_share
@@ -175,7 +175,7 @@ def _finding(checkpoint: Checkpoint, rule: Rule, ids: Sequence[int], of: int, wh
     return [
         rule.finding(
             level,
-            f"{len(ids)} of {of} ordinary tokens ({share:.1%}) {what}: "
+            f"{len(ids)} of {of} ordinary tokens ({share:.1%}{interval(low, high, '.1%')}) {what}: "
             f"{', '.join(map(repr, tokens[:: max(1, len(tokens) // TOKENS_NAMED)][:TOKENS_NAMED]))} …; "
             f"scripts: {', '.join(f'{script} {count}' for script, count in scripts)}.",
             meaning="Texts with these tokens get vectors that say nothing about them.",

@@ -89,7 +89,8 @@ def _retrieval(rows: list[Language]) -> Finding:
     groups = {group: [row for row in rows if _group(row) == group] for group in GROUPS}
     said = "; ".join(f"{group} in {_found(own)}" for group, own in groups.items() if own)
     worst = min(missed, key=lambda row: row["found"], default=None)
-    listed = f" Its model card lists {_names(missed)}." if missed else ""
+    mean = sum(row["found"] for row in rows) / len(rows)
+    listed = f" Its model card lists {_found(missed, has_bounds=True)}." if missed else f" On average {mean:.0%}."
     return RETRIEVAL.finding(
         level,
         f"Of {rows[0]['sentences']} sentences, these are nearest to their translation into English: {said}.{listed}",
@@ -99,7 +100,7 @@ def _retrieval(rows: list[Language]) -> Finding:
         ""
         if level == "not measured"
         else "embaudit check CHECKPOINT: are tokenizer and prompts those that the weights were trained with?",
-        sum(row["found"] for row in rows) / len(rows) if worst is None else worst["found"],
+        mean if worst is None else worst["found"],
         None if worst is None else worst["found_low"],
         None if worst is None else worst["found_high"],
     )
@@ -116,8 +117,9 @@ def _by_characters(row: Language) -> float:
     return max(row["chance"], row["words_found"])
 
 
-def _found(rows: list[Language]) -> str:
-    return ", ".join(f"{row['name']} ({row['found']:.0%})" for row in rows)
+def _found(rows: list[Language], *, has_bounds: bool = False) -> str:
+    bounds = [interval(row["found_low"], row["found_high"], ".0%") if has_bounds else "" for row in rows]
+    return ", ".join(f"{row['name']} ({row['found']:.0%}{of})" for row, of in zip(rows, bounds, strict=True))
 
 
 def _names(rows: list[Language]) -> str:
@@ -129,7 +131,10 @@ def _own_first(rows: list[Language]) -> Finding:
     own = _biased(known, "own")
     english = _biased(known, "english")
     level: Level = "look" if own or english else "not measured" if rows[0]["own_above_low"] is None else "ok"
-    named = max(known or rows, key=lambda row: (row["own_bias"], row["language"]))
+    side = "english" if english and not own else "own"
+    named = max(own or english or known or rows, key=lambda row: (row[f"{side}_bias"], row["language"]))
+    numbers = [named[f"{side}_bias{end}"] for end in ("", "_low", "_high")]
+    bias = f"{numbers[0]:+.0%}{interval(*numbers[1:], '+.0%')}"
     said = "; ".join(
         f"an irrelevant sentence in {what} stands above the right one of another language for queries in "
         + ", ".join(f"{row['name']} ({row[f'{side}_above']:.0%})" for row in biased)
@@ -140,18 +145,19 @@ def _own_first(rows: list[Language]) -> Finding:
     after = max((row["centred_own_above"] for row in own), default=0.0)
     return OWN_FIRST.finding(
         level,
-        f"In one pool of {len(rows)} languages, {said}; one in the right one's language, at most {others:.0%}."
+        f"In one pool of {len(rows)} languages, {said}; one in the right one's language, at most {others:.0%}. "
+        f"{named['name']} differs most: {bias}."
         if said
         else f"In one pool of {len(rows)} languages, irrelevant sentences of the query's own language stand above "
         f"{named['own_above']:.0%} of the right ones of another ({named['name']}), those of the right one's language "
-        f"above {named['other_above']:.0%}."
+        f"above {named['other_above']:.0%}: {bias}."
         + ("" if known else " It finds most translations for queries of no language, so no language can come first."),
         "A search over several languages answers with texts in the language of the query before the right ones."
         if own
         else "A search over several languages answers with English texts before the right ones.",
         "Search each language by itself and merge the results, or subtract the mean vector of its language from every "
         f"vector{f': at most {after:.0%} are then left here' if own else ''}. embaudit query languages",
-        *(named[f"own_bias{end}"] for end in ("", "_low", "_high")),
+        *numbers,
     )
 
 

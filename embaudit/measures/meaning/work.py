@@ -26,7 +26,7 @@ import numpy as np
 
 from embaudit.declared.chart import Axis, Chart, Layer, Mark, Panel
 from embaudit.declared.document import Column, Section, Table
-from embaudit.declared.rule import Finding, Rows, Rule
+from embaudit.declared.rule import Finding, Rows, Rule, interval
 from embaudit.measures.meaning import MEASURE_VERSION, Contrast, MeaningRow, MeaningSettings, Rewording
 from embaudit.measures.meaning.searches import COLUMNS as SEARCH_COLUMNS
 from embaudit.measures.meaning.searches import meaning_of_searches, share
@@ -167,7 +167,8 @@ def _rewordings(rows: Rows) -> Iterator[Finding]:
     said = (
         f"A close rewording of a sentence is further from it than almost the same words with {_named(missed)}"
         if missed
-        else "A close rewording of a sentence is no further from it than almost the same words that say something else"
+        else "A close rewording of a sentence is no further from it than almost the same words that say something "
+        f"else; least often nearer than those with {_named([worst])}"
     )
     rest = f" Better: {_named(others)}." if missed and others else ""
     yield LOST_CONTRASTS.finding(
@@ -206,7 +207,7 @@ def _searches(rows: Sequence[dict[str, Any]]) -> Iterator[Finding]:
 
 
 def _listed(rows: Sequence[dict[str, Any]]) -> str:
-    return ", ".join(f"{BESIDE[row['kind']]} ({row['found']:.0%})" for row in rows)
+    return ", ".join(f"{BESIDE[row['kind']]} ({_share(row, 'found')})" for row in rows)
 
 
 def _by_share(row: dict[str, Any]) -> tuple[float, str]:
@@ -214,7 +215,11 @@ def _by_share(row: dict[str, Any]) -> tuple[float, str]:
 
 
 def _named(rows: Sequence[dict[str, Any]]) -> str:
-    return ", ".join(f"{SAID[row['contrast']]} ({row['nearer']:.0%})" for row in rows)
+    return ", ".join(f"{SAID[row['contrast']]} ({_share(row, 'nearer')})" for row in rows)
+
+
+def _share(row: dict[str, Any], name: str) -> str:
+    return f"{row[name]:.0%}{interval(row[f'{name}_low'], row[f'{name}_high'], '.0%')}"
 
 
 FACTS = {

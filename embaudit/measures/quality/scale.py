@@ -213,7 +213,8 @@ def layer_findings(measured: Sequence[Layers]) -> list[Finding]:
         path = ", ".join(shown(score.value) for score in worst.scores)
         sentence = (
             f"No layer loses what those before it found: if the network stopped after its embeddings and each of its "
-            f"{last} layers, {worst.metric} on {worst.name} would be {path}."
+            f"{last} layers, {worst.metric} on {worst.name} would be {path} (the last compared with the best before "
+            f"it: {with_interval(lost, signed=True)})."
         )
         return [LOST_IN_LAYER.finding("ok", sentence, "", "", *numbers)]
     at, best = worst.worst_step, worst.best

@@ -95,7 +95,8 @@ def _worst(
         "Texts that contain many of them (broken extraction, poisoning, scripts the model barely knows) look alike, "
         "whatever they say.",
         "embaudit screen FILE",
-        *(worst[f"loss{end}"] for end in ("", "_low", "_high")),
+        _within(worst["loss"]),
+        *(worst[f"loss{end}"] for end in ("_low", "_high")),
     )
 
 
@@ -115,24 +116,29 @@ def _dose(doses: list[dict[str, Any]], tokens: dict[int, dict[str, Any]]) -> Fin
     worst = max((row for row in doses if row["copies"] == 1), key=lambda row: (row["loss"], -row["token_id"]))
     curve = sorted((row for row in doses if row["token_id"] == worst["token_id"]), key=lambda row: row["copies"])
     more = ", ".join(f"{row['copies']} copies: {_share(row['loss'])}" for row in curve if row["copies"] > 1)
-    level = ONE_COPY.level(worst["loss"])
+    loss = _within(worst["loss"])
+    level = ONE_COPY.level(loss)
     token = f"{tokens[worst['token_id']]['token']!r}{f' ({more})' if more else ''}"
     return ONE_COPY.finding(
         level,
-        f"Of the tokens tested at several doses, {token} erases most with one copy: {_share(worst['loss'])} of the "
+        f"Of the tokens tested at several doses, {token} erases most with one copy: {_share(loss)} of the "
         "differences between a text's similarities."
-        if round(worst["loss"], 2) > 0
+        if round(loss, 2) > 0
         else f"No token tested at several doses erases a measurable share of the differences between a text's "
         f"similarities with one copy; {token} comes first.",
         advice="embaudit screen FILE",
-        value=worst["loss"],
+        value=loss,
         note="A single copy already moves a text." if level == "look" else "A single copy hardly moves a text.",
     )
 
 
+def _within(loss: float) -> float:
+    """A loss as it is told; values outside 0–100 % are noise."""
+    return min(max(loss, 0.0), 1.0)
+
+
 def _share(loss: float) -> str:
-    """A loss as a percentage; values outside 0–100 % are noise."""
-    return f"{min(max(loss, 0.0), 1.0):.0%}"
+    return f"{_within(loss):.0%}"
 
 
 def _miss_rate(summary: dict[str, Any]) -> Finding:

@@ -10,6 +10,7 @@ from typing import Any, get_args
 
 from embaudit.checkpoint import Checkpoint, TextKind
 from embaudit.checkpoint.tokenizer import NO_LIMIT
+from embaudit.declared.document import count
 from embaudit.declared.rule import Finding, Rule
 from embaudit.embedders.checkpoint import declared_similarity
 
@@ -156,14 +157,15 @@ def declared_findings(differences: list[Difference], base: Checkpoint) -> list[F
     if not differences:
         return [RULE.finding("ok", "It is read as the base is: pooling, modules, prompts, limits.")]
     said = said_of(differences)
+    number = count(len(differences), "difference")
     if all(one.is_gain for one in differences) or not base.recipe.has_modules:
         why = "" if base.recipe.has_modules else ", which declares nothing itself (no modules.json)"
-        sentence = f"It is not read as the base{why}: {said}."
+        sentence = f"It is not read as the base{why} ({number}): {said}."
         return [RULE.finding("ok", sentence, value=float(len(differences)))]
     return [
         RULE.finding(
             "look",
-            f"It is not read as the base is: {said}.",
+            f"It is not read as the base is ({number}): {said}.",
             "If this came with the tuning, it is right; if a file was lost or written by another library's defaults, "
             "it is not.",
             f"Compare {' and '.join(dict.fromkeys(_FILES[one.what] for one in differences))} with the base's.",

@@ -131,9 +131,9 @@ def gain_findings(beside: Sequence[BaseComparison], *, is_tuned: bool = True) ->
 
 def _of_given(given: Sequence[BaseComparison], *, gains: bool) -> Finding:
     """``look`` without a clear gain; ``problem`` for a large and clear loss on all of the data, and no gain on any."""
-    said = "; ".join(_said(one) for one in given)
-    losses = [one for one in given if one.gain.estimate().is_below_zero and one.gain.value < -SMALLEST]
     values = mean_gain([one.gain for one in given]).estimate()
+    said = _all_said(given, values)
+    losses = [one for one in given if one.gain.estimate().is_below_zero and one.gain.value < -SMALLEST]
     if gains:
         but = f", and lost on {' and '.join(one.name for one in losses)}" if losses else ""
         level: Level = "look" if losses else "ok"
@@ -172,9 +172,9 @@ def _of_given(given: Sequence[BaseComparison], *, gains: bool) -> Finding:
 
 def _of_sample(sample: Sequence[BaseComparison], *, gains: bool, is_tuned: bool) -> Finding:
     """``problem`` only if it lost much on all of the sample and gained on none of the given data."""
-    said = "; ".join(_said(one) for one in sample)
-    losses = [one for one in sample if one.gain.estimate().is_below_zero and one.gain.value < -SMALLEST]
     values = mean_gain([one.gain for one in sample]).estimate()
+    said = _all_said(sample, values)
+    losses = [one for one in sample if one.gain.estimate().is_below_zero and one.gain.value < -SMALLEST]
     if not losses:
         return LOST.finding("ok", f"On the embedded sample, it lost nothing for certain: {said}.", "", "", *values)
     is_large = len(losses) == len(sample) > 1 and all(one.gain.value < -LARGE for one in losses)
@@ -198,6 +198,11 @@ def _of_sample(sample: Sequence[BaseComparison], *, gains: bool, is_tuned: bool)
         + ("" if gains else " Give what it was tuned for (--pairs, --data) to see what was gained."),
         *values,
     )
+
+
+def _all_said(every: Sequence[BaseComparison], mean: Estimate) -> str:
+    said = [_said(one) for one in every]
+    return "; ".join([*said, f"{with_interval(mean, signed=True)} on average"] if len(said) > 1 else said)
 
 
 def _said(one: BaseComparison) -> str:

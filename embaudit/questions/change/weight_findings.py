@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
+from embaudit.declared.document import count
 from embaudit.declared.rule import Finding, Rule, number, percent
 from embaudit.questions.change.tensors import block_of, relative
 from embaudit.questions.change.weights import MOST, UNRELATED, RowChange, WeightChange
@@ -91,7 +92,8 @@ def _nothing(change: WeightChange) -> Finding:
     if change.unread:
         return ONLY_UNREAD.finding(
             "problem",
-            f"Only what no vector depends on has changed ({first_of(change.unread)}); {same}.",
+            f"Only {count(len(change.unread), 'tensor')} that no vector depends on "
+            f"{'has' if len(change.unread) == 1 else 'have'} changed ({first_of(change.unread)}); {same}.",
             "The network computes what the base computes: the training went into a head or pooler that an embedding "
             "does not use.",
             "Train the pooled vector itself (a sentence-transformers loss), and check that the encoder is not frozen "

@@ -81,11 +81,11 @@ def _another(held: ExportComparison, reference: str) -> Finding | None:
     if not because and held.weights.are_the_same:
         because = ["Its weights are the checkpoint's: it computes something else of them"]
     apart = [kind for kind in held.kinds if is_apart(kind)]
+    most = max((kind for kind in apart if farthest(kind) > SAME), key=farthest, default=None)
     first = f"{_described(held)} is another function than the weights"
     if held.dimensions[0] != held.dimensions[1] and held.dimensions[1]:
         first += f": its vectors have {held.dimensions[1]} dimensions, the checkpoint's {held.dimensions[0]}"
-    elif apart and max(farthest(kind) for kind in apart) > SAME:
-        most = max(apart, key=farthest)
+    elif most is not None:
         first += (
             f" (1 − cosine up to {most.worst:.2g}, for {quoted(most.worst_text)}; {number(held.median)} in the median)"
         )
@@ -98,7 +98,7 @@ def _another(held: ExportComparison, reference: str) -> Finding | None:
         "Servers that read this file serve another model than the one that was checked, and its vectors do not match "
         "those of the weights.",
         f"Export it again from these weights, or remove it. What it does otherwise: {command}",
-        held.worst if np.isfinite(held.worst) else None,
+        most.worst if most is not None and held.dimensions[0] == held.dimensions[1] else None,
     )
 
 

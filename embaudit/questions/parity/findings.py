@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from embaudit.declared.document import count
 from embaudit.declared.rule import Finding, Level, Rule, number
 from embaudit.questions.parity.asking import AGAIN, BatchingCheck
 from embaudit.questions.parity.compare import (
@@ -151,7 +152,7 @@ def _difference(
             f"{_how_apart(apart, compared, dimensions, known)}{why}{because}.",
             meaning,
             f"{advice}{''.join(not_tried)}",
-            worst if compared else None,
+            worst if has_one_dimension and worst > SAME else None,
         )
 
 
@@ -235,13 +236,15 @@ def finding_of_asking(asked: BatchingCheck) -> Finding:
     because = f" It {asked.cause}." if asked.cause else ""
     if difference.failures:
         place, reason = next(iter(difference.failures.items()))
+        amount = len(difference.failures)
+        get = "does not get the vector that it gets" if amount == 1 else "do not get the vectors that they get"
         return ASKED.finding(
             "problem",
-            f"A text asked {asked.how} does not get the vector that it gets alone: {quoted(difference.texts[place])}: "
-            f"{reason}.{because}",
+            f"{amount} of {count(len(difference.texts), 'text')} asked {asked.how} {get} alone: "
+            f"{quoted(difference.texts[place])}: {reason}.{because}",
             "Whether a text gets a vector depends on what else is asked.",
             asked.advice,
-            value=float(len(difference.failures)),
+            value=float(amount),
             how=how,
         )
     if np.isnan(difference.worst) and asked.cause:

@@ -178,7 +178,8 @@ def findings_of(report: ReproduceReport) -> Iterator[Finding]:
             "Declare the reading that reaches it."
             if report.reaching
             else "Compare the data, the split and the revision with those that were published.",
-            apart,
+            # To the digits that are told.
+            round(apart, 4),
         )
     if report.reaches(declared):
         return

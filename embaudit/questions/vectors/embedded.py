@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from embaudit.declared.document import count
 from embaudit.declared.rule import Finding, Rule
 from embaudit.embedders.function import EmbeddingFunction
 from embaudit.questions.vectors.against import Progress, SampleComparison, measure_sample
@@ -69,7 +70,7 @@ class Embedded:
         return WHAT_WAS_EMBEDDED.finding(
             "look",
             f"{which}{'T' if is_most else 't'}he {kind}'s, if it reads {self.said}{by}: that was embedded, and not the "
-            "text column alone.",
+            f"text column alone (confirmed on {count(self.confirmed, 'row')}).",
             "Texts that are added otherwise get vectors of another kind. White space and case are told apart only as "
             f"far as the {kind} reads them.",
             say_so(self.template),
