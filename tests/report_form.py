@@ -13,6 +13,8 @@ from typing import Any
 
 from embaudit.declared.document import Table
 from embaudit.declared.rule import Finding, Rule
+from embaudit.steps.staging.files import is_remote
+from embaudit.steps.step import Outputs, TableOf, table_name
 from embaudit.words.errors import CheckFailed, EmbauditError, HubUnreachable, MeasureError
 
 # A verdict on other findings, and a note on how a store is read.
@@ -24,11 +26,14 @@ CANNOT_BE_GIVEN += ("untrained_layers", "retrieval")
 # What sums up is made of other findings, and what is read back was made before.
 WITHOUT_RULE = ("embaudit.questions.report", "embaudit.questions.why.report", "embaudit.api.reading")
 SECONDS = {"ms": 0.001, "s": 1, "min": 60, "h": 3600, "d": 86400}
-# By rule and level, the findings that this process made of what it measured.
+# By rule and level, the findings that this process made of what it measured; and the columns that it filled, in which
+# some row holds more than the nothing of its kind.
 MADE: set[str] = set()
+NOTHING = (None, 0, "", False)
 _plain_init = Finding.__init__
 _plain_table = Table.__init__
 _plain_error = EmbauditError.__init__
+_plain_stage = Outputs._stage
 # Where something is undefined on an input, who asked for it knows what to do; the others say it themselves.
 WITHOUT_STEP = (MeasureError, CheckFailed, HubUnreachable)
 
@@ -118,6 +123,29 @@ def _checked_error(self: EmbauditError, *given: Any, **named: Any) -> None:
         assert self.next_step or isinstance(self, WITHOUT_STEP), f"nothing to do: {self!r}"
 
 
+def _checked_stage(self: Outputs, table: TableOf, *given: Any) -> None:
+    _plain_stage(self, table, *given)
+    from pyarrow.parquet import read_metadata
+
+    name = table_name(table)
+    if not is_remote(path := self.files[name].path):
+        written = read_metadata(path)
+        for group in map(written.row_group, range(written.num_row_groups)):
+            for column in map(group.column, range(group.num_columns)):
+                held = column.statistics
+                if held is not None and held.has_min_max and {held.min, held.max} - set(NOTHING):
+                    MADE.add(f"{name}.{column.path_in_schema} filled")
+
+
+def unfilled(made: set[str]) -> list[str]:
+    """Columns of measures' tables in which no test's audit has more than nothing."""
+    from embaudit.measures.listed import MEASURES
+
+    tables = [row.table for measure in MEASURES.values() for row in measure.rows]
+    columns = [f"{table.name}.{name}" for table in tables for name in table.columns]
+    return [column for column in columns if f"{column} filled" not in made]
+
+
 def unmade(made: set[str]) -> list[str]:
     """Rules, and their levels, of which no test made a finding."""
     from embaudit.pages.rules import catalogue
@@ -135,13 +163,15 @@ def unmade(made: set[str]) -> list[str]:
 
 
 EmbauditError.__init__ = _checked_error  # type: ignore[method-assign]
+Outputs._stage = _checked_stage  # type: ignore[method-assign]
 Finding.__init__ = _checked_init  # type: ignore[method-assign]
 Table.__init__ = _checked_table  # type: ignore[method-assign]
 
 
 if __name__ == "__main__":
     every = set(Path(sys.argv[1]).read_text(encoding="utf-8").splitlines())
-    lacking = unmade(every)
+    lacking, empty = unmade(every), unfilled(every)
     print("What no test made:", *lacking, sep="\n")
+    print("Columns that no test filled:", *empty, sep="\n")
     # Each level of each rule is asked of nobody: many are of the same sentence.
     sys.exit(any(one.endswith(": no finding") for one in lacking))

@@ -234,8 +234,8 @@ def test_a_monolingual_checkpoint_is_not_broken() -> None:
     assert one.level == "ok"
     assert one.sentence == (
         "Of 40 sentences, these are nearest to their translation into English: most in Russian (95%); more than shared "
-        "characters explain in French (50%); not surely more than shared characters explain in German (10%). On average "
-        "52%."
+        "characters explain in French (50%); not surely more than shared characters explain in German (10%). On "
+        "average 52%."
     )
 
 
