@@ -17,15 +17,14 @@ from pydantic import Field
 
 from embaudit.declared.figure import Worse
 from embaudit.declared.table import ROUNDED_SHARE, SHARE, TOLERANCE, BigInt, Interval, Row, Series, column, rule
-from embaudit.measures.measure import DrawnSettings, Measure, Readable, Work, parts_of
+from embaudit.measures.measure import DrawnSettings, Measure, OfCorpus, Readable, Work, parts_of
 
 OVER_TEXTS = Interval("Student's t over texts")
 
 
-class LayerTextRow(Row, table="layer_text", key=("corpus", "position", "layer"), detail=True):
+class LayerTextRow(OfCorpus, table="layer_text", key=("corpus", "position", "layer"), detail=True):
     """One text in one layer; undefined values (0/0) are null, and texts of one token have no rows."""
 
-    corpus: str = column("Name of the corpus in this audit.")
     position: BigInt = column("Index of the text in the corpus.")
     layer: int = column("Layer; 0 is the first.", ge=0)
     tokens: int = column("n, special tokens included.", ge=2)
@@ -59,10 +58,9 @@ class LayerTextRow(Row, table="layer_text", key=("corpus", "position", "layer"),
         return bound.isna() | ~(normalised_spread > bound)
 
 
-class LayerStatRow(Row, table="layer_stat", key=("corpus", "layer"), item="{corpus}, layer {layer}"):
+class LayerStatRow(OfCorpus, table="layer_stat", key=("corpus", "layer"), item="{corpus}, layer {layer}"):
     """One layer over a corpus: means over texts, and ratios of means."""
 
-    corpus: str = column("Name of the corpus in this audit.")
     corpus_id: str = column("Id of the corpus.")
     layer: int = column("Layer; 0 is the first.", ge=0)
     family: str = column("Declared architecture of the checkpoint.")
@@ -127,10 +125,9 @@ class LayerStatRow(Row, table="layer_stat", key=("corpus", "layer"), item="{corp
     )
 
 
-class LayerHeadStatRow(Row, table="layer_head_stat", key=("corpus", "layer", "head")):
-    """One attention head over a corpus."""
+class HeadStat(Row):
+    """One head of one layer: means over texts, and constants of its weights."""
 
-    corpus: str = column("Name of the corpus in this audit.")
     layer: int = column("Layer; 0 is the first.")
     head: int = column("Head; 0 is the first.")
     lambda_mean: float = column("λ_h, mean over texts.", ge=0)
@@ -141,10 +138,13 @@ class LayerHeadStatRow(Row, table="layer_head_stat", key=("corpus", "layer", "he
     value_norm: float = column("‖W_v^h‖₂.", ge=0)
 
 
-class PooledStatRow(Row, table="pooled_stat", key=("corpus",), item="{corpus}"):
+class LayerHeadStatRow(HeadStat, OfCorpus, table="layer_head_stat", key=("corpus", "layer", "head")):
+    """One attention head over a corpus."""
+
+
+class PooledStatRow(OfCorpus, table="pooled_stat", key=("corpus",), item="{corpus}"):
     """The token states that are pooled into the served vector, over a corpus."""
 
-    corpus: str = column("Name of the corpus in this audit.")
     corpus_id: str = column("Id of the corpus.")
     texts: int = column("Texts of at least two tokens.", ge=1)
     has_final_norm: bool = column("Whether a norm follows the last layer; if not, pooling reads that layer's output.")

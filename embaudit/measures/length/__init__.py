@@ -28,7 +28,7 @@ from embaudit.declared.table import (
     computed,
     rule,
 )
-from embaudit.measures.measure import Asked, DrawnSettings, Measure, Readable, Work, parts_of
+from embaudit.measures.measure import Asked, DrawnSettings, Measure, OfCorpus, Readable, Work, parts_of
 
 DIFFERENCE: Range = (-1, 1)
 Condition = Literal["natural", "truncation", "windows", "input_embeddings"]
@@ -36,10 +36,9 @@ Condition = Literal["natural", "truncation", "windows", "input_embeddings"]
 NORM_TOLERANCE = 1e-3
 
 
-class LengthBinRow(Row, table="length_bin", key=("corpus", "condition", "low")):
+class LengthBinRow(OfCorpus, table="length_bin", key=("corpus", "condition", "low")):
     """Mean cosine of texts in one length bin under one condition; lengths are before truncation."""
 
-    corpus: str = column("Name of the corpus in this audit.")
     condition: Condition = column("What is compared: whole texts, or one of three controls.")
     low: int = column("Shortest length in the bin, without special tokens.", unit="tokens", ge=0)
     high: int = column(
@@ -64,10 +63,9 @@ class LengthBinRow(Row, table="length_bin", key=("corpus", "condition", "low")):
         return cosine_mean.notna() == (texts > 1)
 
 
-class LengthRiseRow(Row, table="length_rise", key=("corpus", "condition"), item="{corpus}, {condition}"):
+class LengthRiseRow(OfCorpus, table="length_rise", key=("corpus", "condition"), item="{corpus}, {condition}"):
     """A condition's rise from the first to the last bin that has a mean; all null if fewer than two have one."""
 
-    corpus: str = column("Name of the corpus in this audit.")
     condition: Condition = column("What is compared: whole texts, or one of three controls.")
     first_length: float | None = column("Length of the first bin.", unit="tokens", ge=0)
     last_length: float | None = column("Length of the last bin.", unit="tokens", ge=0, at_least="first_length")
@@ -88,10 +86,9 @@ class LengthRiseRow(Row, table="length_rise", key=("corpus", "condition"), item=
         return (expected.isna() & rise.isna()) | ((rise - expected).abs() <= TOLERANCE)
 
 
-class LengthSummaryRow(Row, table="length_summary", key=("corpus",)):
+class LengthSummaryRow(OfCorpus, table="length_summary", key=("corpus",)):
     """Effect of length on nearest neighbours and ranks in a corpus."""
 
-    corpus: str = column("Name of the corpus in this audit.")
     corpus_id: str = column("Id of the corpus.")
     texts: int = column(
         "Texts of at least one token.", ge=0, at_least=("beyond_read", "beyond_configured", "control_texts")
@@ -134,10 +131,9 @@ class LengthSummaryRow(Row, table="length_summary", key=("corpus",)):
     )
 
 
-class LengthPairRow(Row, table="length_pair", key=("corpus", "rank")):
+class LengthPairRow(OfCorpus, table="length_pair", key=("corpus", "rank")):
     """One of the highest-scoring unrelated pairs of long texts."""
 
-    corpus: str = column("Name of the corpus in this audit.")
     rank: int = column("1 is the highest cosine.", ge=1)
     first: BigInt = column("Position of the first text in the corpus.", ge=0)
     second: BigInt = column("Position of the second text in the corpus.", above="first")
@@ -148,20 +144,10 @@ class LengthPairRow(Row, table="length_pair", key=("corpus", "rank")):
     cosine: float = column("Cosine similarity of the two.", within=COSINE)
 
 
-class LengthRankingRow(
-    Row,
-    table="length_ranking",
-    key=("corpus", "condition", "relevant"),
-    item="{corpus}, {condition}, {relevant} documents",
-):
-    """How often relevant documents are outranked by short and by long irrelevant ones."""
+class OutrankedShares(Row):
+    """How often relevant documents of one length are outranked."""
 
-    corpus: str = column("Name of the collection in this audit.")
-    condition: Literal["natural", "cut"] = column("Documents as they are read, or all cut to one length.")
     relevant: Literal["short", "long"] = column("Length of the relevant document.")
-    boundary: float = column("Median document length; longer documents count as long.", unit="tokens", ge=0)
-    read: int = column("Limit up to which documents are read, without special tokens.", unit="tokens", ge=1)
-    documents: int = column("Documents that are ranked.", ge=2)
     pairs: int = column("Pairs of a query and a relevant document.", ge=1, at_least="units")
     units: int = column(
         "Resampling units of the bootstrap: queries that share a relevant document form one unit.", ge=1
@@ -178,6 +164,27 @@ class LengthRankingRow(
         figure=True,
         interval=Interval("bootstrap over units, null below ten", "low", "high"),
     )
+    low: float | None
+    high: float | None
+
+
+class LengthRankingRow(
+    OutrankedShares,
+    table="length_ranking",
+    key=("corpus", "condition", "relevant"),
+    item="{corpus}, {condition}, {relevant} documents",
+):
+    """How often relevant documents are outranked by short and by long irrelevant ones."""
+
+    corpus: str = column("Name of the collection in this audit.")
+    condition: Literal["natural", "cut"] = column("Documents as they are read, or all cut to one length.")
+    boundary: float = column(
+        "Median document length; longer documents count as long.", unit="tokens", ge=0, after="relevant"
+    )
+    read: int = column(
+        "Limit up to which documents are read, without special tokens.", unit="tokens", ge=1, after="boundary"
+    )
+    documents: int = column("Documents that are ranked.", ge=2, after="read")
 
     @rule
     def difference_is_of_shares(by_short: Series, by_long: Series, difference: Series) -> Series:
@@ -185,10 +192,9 @@ class LengthRankingRow(
         return (difference - (by_short - by_long)).abs() <= TOLERANCE
 
 
-class LengthSigmaRow(Row, table="length_sigma", key=("corpus", "layer", "head", "length")):
-    """One attention head at one length, on truncations of the same texts: means over texts, and shares of texts."""
+class HeadLength(Row):
+    """One head at one length: means over texts, and shares of texts; None if no text has a value."""
 
-    corpus: str = column("Name of the corpus in this audit.")
     layer: int = column("Layer; 0 is the first.", ge=0)
     head: int = column("Head; 0 is the first.", ge=0)
     length: int = column("Length without special tokens.", unit="tokens", ge=1)
@@ -211,6 +217,10 @@ class LengthSigmaRow(Row, table="length_sigma", key=("corpus", "layer", "head", 
     hc_energy: float | None = column(
         "‖PX‖_F/‖X‖_F of the layer's output, the same for all its heads.", within=ROUNDED_SHARE
     )
+
+
+class LengthSigmaRow(HeadLength, OfCorpus, table="length_sigma", key=("corpus", "layer", "head", "length")):
+    """One attention head at one length, on truncations of the same texts: means over texts, and shares of texts."""
 
     @computed(at_least="sigma_a")
     def frobenius_and_tolerance(frobenius: Series) -> Series:

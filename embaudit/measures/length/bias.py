@@ -18,11 +18,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import scipy
 
 from embaudit.corpora.downstream.task import unit_rows, units_of
+from embaudit.measures.length import OutrankedShares
 from embaudit.measures.length.spans import unit_vectors
 from embaudit.statistics.intervals import mean_interval
 from embaudit.words.estimate import Estimate
@@ -205,27 +207,6 @@ RESAMPLES = 1_000
 CUT_QUANTILE = 0.1
 
 
-@dataclass(frozen=True)
-class OutrankedShares:
-    """How often relevant documents of one length are outranked.
-
-    Attributes:
-        pairs: number of (query, relevant document) pairs.
-        units: number of groups of queries that share relevant documents.
-        by_short, by_long: mean share of the short and of the long irrelevant documents that outrank.
-        low, high: 95 % bootstrap over units; None if there are too few.
-    """
-
-    relevant: str
-    pairs: int
-    units: int
-    by_short: float
-    by_long: float
-    difference: float
-    low: float | None
-    high: float | None
-
-
 def outranked(
     documents: np.ndarray,
     queries: np.ndarray,
@@ -261,7 +242,7 @@ def outranked(
     return [_mean("long" if long else "short", rows, seed) for long, rows in found.items() if rows]
 
 
-def _mean(relevant: str, rows: Sequence[tuple[float, float, int]], seed: int) -> OutrankedShares:
+def _mean(relevant: Literal["short", "long"], rows: Sequence[tuple[float, float, int]], seed: int) -> OutrankedShares:
     by_short, by_long, units = (np.array(column) for column in zip(*rows, strict=True))
     difference = float((by_short - by_long).mean())
     _, low, high = Estimate.holding(difference, mean_interval(by_short - by_long, units, RESAMPLES, seed))

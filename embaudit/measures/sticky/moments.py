@@ -32,6 +32,7 @@ import numpy as np
 from embaudit.checkpoint import Encoder
 from embaudit.checkpoint.encoder import Progress, no_progress
 from embaudit.measures.sticky.points import MIN_VARIANCE, Points
+from embaudit.measures.sticky.tables import Grade, Protocol
 
 TOKENS_PER_STEP = 1_024
 # ε of |Sim − u| ≤ ε.
@@ -151,11 +152,10 @@ class DrawSums:
         )
 
 
-Protocol = Literal["definition", "retention"]
 PROTOCOLS: tuple[Protocol, ...] = ("definition", "retention")
 Severity = Literal["strong", "moderate", "weak", "negligible"]
 # Graded on loss: how much less of a pair's similarity a token retains than ordinary tokens do.
-SEVERITY_FROM_LOSS: tuple[tuple[float, Severity], ...] = ((0.5, "strong"), (0.25, "moderate"), (0.1, "weak"))
+SEVERITY_FROM_LOSS: tuple[tuple[float, Grade], ...] = ((0.5, "strong"), (0.25, "moderate"), (0.1, "weak"))
 # With a slope this close to 1 there is no focal point: intercept / (1 − slope) would be noise over noise.
 SLOPE_WITHOUT_FOCAL_POINT = 1e-6
 

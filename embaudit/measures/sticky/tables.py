@@ -23,6 +23,8 @@ from embaudit.declared.table import (
 
 Role = Literal["candidate", "control"]
 Protocol = Literal["definition", "retention"]
+# Beside them tokens are negligible.
+Grade = Literal["strong", "moderate", "weak"]
 Basis = Literal["screened", "validated"]
 # A count of sticky tokens changes by one or two from one sample of draws to another.
 MORE_TOKENS = Worse("higher", absolute=2, relative=0.1)
@@ -242,7 +244,7 @@ class StickySummaryRow(Row, table="sticky_summary", key=("protocol",), item="{pr
 class StickySeverityRow(Row, table="sticky_severity", key=("severity",), item="{severity}"):
     """How many of the searched tokens reach each severity: as validated, and as estimated from the pilot."""
 
-    severity: Literal["strong", "moderate", "weak"] = column("At least this severe.")
+    severity: Grade = column("At least this severe.")
     least_loss: float = column("Smallest loss of this severity.", within=SHARE)
     validated: int = column("Validated candidates with at least that loss; limited by the shortlists' size.", ge=0)
     confirmed: int = column("Those whose loss interval lies entirely above it.", ge=0)
@@ -255,6 +257,8 @@ class StickySeverityRow(Row, table="sticky_severity", key=("severity",), item="{
         interval=BY_BOOTSTRAP,
         dtype="(SELECT max(scan_dtype) FROM sticky_summary AS scan WHERE scan.audit_id = sticky_severity.audit_id)",
     )
+    estimated_low: float | None
+    estimated_high: float | None
     is_capped: bool = column("Whether there are more of them than were validated: the shortlist is too short for all.")
 
     @rule

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
 from embaudit.corpora.downstream.task import Task, Vectors
+from embaudit.measures.tempscale import ArmName, ArmScore, Choice, Recommendation, Split
+from embaudit.measures.tempscale import Task as TaskName
 from embaudit.remedies.mitigation.rows import Centring, Whitening
 from embaudit.statistics.intervals import MIN_UNITS
 from embaudit.words.errors import NotMeasurable
@@ -52,8 +54,6 @@ def fitted_baselines(vectors: Vectors, fitted_on: Mapping[str, np.ndarray]) -> d
 # Lower edges of the length bins in tokens; the last is open. The bins up to 500 are the paper's.
 BIN_STARTS = (0, 100, 200, 300, 400, 500, 1_000, 2_000, 4_000, 8_000, 16_000)
 ALL_LENGTHS = 0
-ArmName = Literal["none", "temperature", "chunk_average", "whitening", "centring"]
-Recommendation = Literal["yes", "no", "unsupported"]
 
 
 class Arm(NamedTuple):
@@ -74,48 +74,6 @@ class Bin:
     low: int | None
     high: int | None
     holds: np.ndarray
-
-
-@dataclass(frozen=True)
-class ArmScore:
-    """One arm on one half of one bin; there is no score with fewer than two items.
-
-    ``units`` are the resampling units of the interval; ``difference`` is from the arm ``none`` on the same items.
-    """
-
-    task: str
-    arm: str
-    tau: float
-    split: str
-    bin: int
-    bin_low: int | None
-    bin_high: int | None
-    items: int
-    units: int
-    score: float | None
-    difference: float | None
-    low: float | None
-    high: float | None
-
-
-@dataclass(frozen=True)
-class Choice:
-    """The answer for one bin: the best τ on the choose half, and its effect on the report half."""
-
-    task: str
-    bin: int
-    bin_low: int | None
-    bin_high: int | None
-    tau: float | None
-    recommendation: Recommendation
-    items: int
-    units: int
-    score_before: float | None
-    score_after: float | None
-    difference: float | None
-    low: float | None
-    high: float | None
-    reason: str
 
 
 def compare(
@@ -143,12 +101,13 @@ def compare(
         arms[Arm(name, 1.0)] = task.outcomes(vectors)  # type: ignore[arg-type]
     rows: list[ArmScore] = []
     choices: list[Choice] = []
+    both: tuple[Split, ...] = ("choose", "report")
     for one in bins_of(task.items.lengths):
         found = {
             (arm, split): _row(task, arm, outcomes, arms[NONE], one, split, resamples, seed)
             for arm, outcomes in arms.items()
             # Baselines are fitted on the choose half, so they are not scored there.
-            for split in (("choose", "report") if arm.name in ("none", "temperature") else ("report",))
+            for split in (both if arm.name in ("none", "temperature") else both[1:])
         }
         rows += found.values()
         choices.append(_choice(found, unsupported))
@@ -166,7 +125,7 @@ def bins_of(lengths: np.ndarray) -> Iterator[Bin]:
 
 
 def _row(
-    task: Task, arm: Arm, after: np.ndarray, before: np.ndarray, one: Bin, split: str, resamples: int, seed: int
+    task: Task, arm: Arm, after: np.ndarray, before: np.ndarray, one: Bin, split: Split, resamples: int, seed: int
 ) -> ArmScore:
     chosen = one.holds & (task.items.is_report == (split == "report"))
     items = int(chosen.sum())
@@ -178,7 +137,7 @@ def _row(
     if is_compared and split == "report":
         gain = Estimate.holding(difference, task.interval(before, after, chosen, resamples, seed))
     return ArmScore(
-        task=task.name,
+        task=cast(TaskName, task.name),
         arm=arm.name,
         tau=arm.tau,
         split=split,
@@ -194,7 +153,7 @@ def _row(
     )
 
 
-def _choice(found: Mapping[tuple[Arm, str], ArmScore], unsupported: str | None) -> Choice:
+def _choice(found: Mapping[tuple[Arm, Split], ArmScore], unsupported: str | None) -> Choice:
     """Choose the best τ on the choose half (the closest to 1 if tied), and evaluate it on the report half."""
     before = found[NONE, "report"]
     if unsupported is not None:

@@ -9,15 +9,15 @@ short.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
 from embaudit.corpora.downstream.task import Task
+from embaudit.measures.tempscale import Part, SearchedTask
+from embaudit.measures.tempscale import Task as TaskName
 from embaudit.words.estimate import Estimate
 
-Part = Literal["layer", "head"]
 Taus = tuple[float, ...]
 MAX_SWEEPS = 2
 
@@ -27,29 +27,6 @@ class Found(NamedTuple):
 
     taus: Taus
     trials: int
-
-
-@dataclass(frozen=True)
-class SearchedTask:
-    """A row of the table ``tempscale_search``."""
-
-    task: str
-    part: Part
-    tau: float
-    taus: str
-    trials: int
-    recommendation: Literal["yes", "no"]
-    items: int
-    units: int
-    score_before: float | None
-    score_single: float | None
-    score_after: float | None
-    difference: float | None
-    low: float | None
-    high: float | None
-    beyond: float | None
-    beyond_low: float | None
-    beyond_high: float | None
 
 
 def descend(start: Taus, grid: Sequence[float], score: Callable[[Taus], float | None]) -> Found:
@@ -109,7 +86,7 @@ def report(
 
     gain, excess = estimate(difference, outcomes[0]), estimate(beyond, outcomes[1])
     return SearchedTask(
-        task=task.name,
+        task=cast(TaskName, task.name),
         part=part,
         tau=tau,
         taus=",".join(f"{one:g}" for one in found.taus),

@@ -31,7 +31,6 @@ from embaudit.measures.sticky.verdicts import (
     losses,
     noise,
     prevalence,
-    severity_rows,
     summary_rows,
     validation_rows,
 )
@@ -147,7 +146,7 @@ def count_severities(
         if row["role"] == "candidate" and row["protocol"] == "retention"
     ]
     found = prevalence(measured, candidates, SEVERITY_RESAMPLES, sample.seed)
-    out.rows(StickySeverityRow, severity_rows(found))
+    out.rows(StickySeverityRow, found)
 
 
 def _kept_by_the_search(scored: Staged, pilot: np.ndarray, draws: int) -> tuple[np.ndarray, np.ndarray]:

@@ -24,13 +24,14 @@ from embaudit.corpora.downstream.task import Task
 from embaudit.measures.task_material import VECTOR_SCHEMA, kind_of, read_material, read_vectors, texts_of, vector_rows
 from embaudit.measures.tempscale import (
     MEASURE_VERSION,
+    Part,
     TempscaleChoiceRow,
     TempscaleRow,
     TempscaleSearchRow,
     TempscaleSettings,
 )
 from embaudit.measures.tempscale.compare import average_pieces, compare, pieces_of
-from embaudit.measures.tempscale.search import Found, Part, report
+from embaudit.measures.tempscale.search import Found, report
 from embaudit.remedies.temperature import Temperatures, plan_scalings, support_of, temperature
 from embaudit.steps.progress import tracked
 from embaudit.steps.results import CheckpointSpec, Staged, StagedCorpus, checkpoint_of, encoder_of
