@@ -393,8 +393,8 @@ class Row:
             delattr(cls, name)
         if not table:
             return
-        columns = _in_place(dict(_columns_of(cls)))
-        ordered = {name: columns[name] for name in dict.fromkeys((*key, *columns))}
+        columns = dict(_columns_of(cls))
+        ordered = _in_place({name: columns[name] for name in dict.fromkeys((*key, *columns))})
         rules = tuple(_rules_of(cls))
         known = {*ordered, *([lookup.name] if lookup else [])}
         for one in rules:

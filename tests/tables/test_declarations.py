@@ -16,7 +16,8 @@ from embaudit.declared.figure import Summary, SummaryFigure, Worse, cell_view, f
 from embaudit.declared.table import COSINE, Interval, Row, Series, column, computed, rule
 from embaudit.measures import MEASURES
 from embaudit.measures.length.curve import CONDITIONS
-from embaudit.measures.sticky.moments import PROTOCOLS, Severity
+from embaudit.measures.sticky.moments import PROTOCOLS
+from embaudit.measures.sticky.tables import Severity
 from embaudit.measures.tempscale.compare import ArmName, Recommendation
 from embaudit.warehouse.connect import open_reader, open_writer
 from embaudit.warehouse.lake import WRITER_TABLE

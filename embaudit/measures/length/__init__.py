@@ -63,8 +63,8 @@ class LengthBinRow(OfCorpus, table="length_bin", key=("corpus", "condition", "lo
         return cosine_mean.notna() == (texts > 1)
 
 
-class LengthRiseRow(OfCorpus, table="length_rise", key=("corpus", "condition"), item="{corpus}, {condition}"):
-    """A condition's rise from the first to the last bin that has a mean; all null if fewer than two have one."""
+class Rise(Row):
+    """A condition's rise from the first to the last bin that has a mean."""
 
     condition: Condition = column("What is compared: whole texts, or one of three controls.")
     first_length: float | None = column("Length of the first bin.", unit="tokens", ge=0)
@@ -78,6 +78,12 @@ class LengthRiseRow(OfCorpus, table="length_rise", key=("corpus", "condition"), 
     share_of_truncation: float | None = column(
         "rise / rise of truncations of the same texts.", figure=True, interval=Interval("jackknife over texts")
     )
+    share_of_truncation_low: float | None
+    share_of_truncation_high: float | None
+
+
+class LengthRiseRow(Rise, OfCorpus, table="length_rise", key=("corpus", "condition"), item="{corpus}, {condition}"):
+    """A condition's rise from the first to the last bin that has a mean; all null if fewer than two have one."""
 
     @rule
     def rise_is_difference_of_ends(first_cosine: Series, last_cosine: Series, rise: Series) -> Series:
@@ -86,8 +92,8 @@ class LengthRiseRow(OfCorpus, table="length_rise", key=("corpus", "condition"), 
         return (expected.isna() & rise.isna()) | ((rise - expected).abs() <= TOLERANCE)
 
 
-class LengthSummaryRow(OfCorpus, table="length_summary", key=("corpus",)):
-    """Effect of length on nearest neighbours and ranks in a corpus."""
+class _Lengths(OfCorpus):
+    """How long the texts of a corpus are, beside what is read of them."""
 
     corpus_id: str = column("Id of the corpus.")
     texts: int = column(
@@ -104,10 +110,12 @@ class LengthSummaryRow(OfCorpus, table="length_summary", key=("corpus",)):
     tokens_mean: float | None = column("Mean length.", unit="tokens")
     tokens_median: float | None = column("Median length.", unit="tokens")
     tokens_max: int | None = column("Largest length.", unit="tokens")
+
+
+class NeighbourBias(Row):
+    """Length and neighbourhoods over N texts; None if undefined."""
+
     neighbours: int = column("k, the number of nearest neighbours.", ge=0)
-    is_labelled: bool = column(
-        "Whether every text has a label, with at least two labels in all; texts with different labels are unrelated."
-    )
     hubness_spearman: float | None = column(
         "Spearman's ρ between length and k-occurrence, the number of texts that have a text among their k nearest.",
         within=COSINE,
@@ -122,6 +130,15 @@ class LengthSummaryRow(OfCorpus, table="length_summary", key=("corpus",)):
     knn_accuracy: float | None = column("Accuracy of the k neighbours' vote; null without labels.", within=SHARE)
     wrong_length_ratio: float | None = column(
         "Mean length of neighbours with another label / of neighbours with the same label.", ge=0
+    )
+
+
+class LengthSummaryRow(NeighbourBias, _Lengths, table="length_summary", key=("corpus",)):
+    """Effect of length on nearest neighbours and ranks in a corpus."""
+
+    is_labelled: bool = column(
+        "Whether every text has a label, with at least two labels in all; texts with different labels are unrelated.",
+        after="neighbours",
     )
     long_pairs: BigInt = column("Unrelated pairs in the longest third of the texts.", ge=0)
     long_pairs_mean: float | None = column("Their mean cosine.", within=COSINE)

@@ -25,14 +25,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
 from embaudit.checkpoint import Encoder
 from embaudit.checkpoint.encoder import Progress, no_progress
 from embaudit.measures.sticky.points import MIN_VARIANCE, Points
-from embaudit.measures.sticky.tables import Grade, Protocol
+from embaudit.measures.sticky.tables import Grade, Protocol, Severity
 
 TOKENS_PER_STEP = 1_024
 # ε of |Sim − u| ≤ ε.
@@ -153,7 +152,6 @@ class DrawSums:
 
 
 PROTOCOLS: tuple[Protocol, ...] = ("definition", "retention")
-Severity = Literal["strong", "moderate", "weak", "negligible"]
 # Graded on loss: how much less of a pair's similarity a token retains than ordinary tokens do.
 SEVERITY_FROM_LOSS: tuple[tuple[float, Grade], ...] = ((0.5, "strong"), (0.25, "moderate"), (0.1, "weak"))
 # With a slope this close to 1 there is no focal point: intercept / (1 − slope) would be noise over noise.

@@ -25,6 +25,7 @@ Role = Literal["candidate", "control"]
 Protocol = Literal["definition", "retention"]
 # Beside them tokens are negligible.
 Grade = Literal["strong", "moderate", "weak"]
+Severity = Literal[Grade, "negligible"]
 Basis = Literal["screened", "validated"]
 # A count of sticky tokens changes by one or two from one sample of draws to another.
 MORE_TOKENS = Worse("higher", absolute=2, relative=0.1)
@@ -79,36 +80,52 @@ class StickyScoreRow(Row, table="sticky_score", key=("token_id",), detail=True):
         return _is_rank(pull_rank) & _is_rank(slope_rank)
 
 
-class StickyValidationRow(Row, table="sticky_validation", key=("token_id", "protocol")):
-    """A validated token under one protocol: its effect, and how it compares; the controls are ordinary tokens."""
+class TokenEffect(Row):
+    """A token's effect on the validation points, with 95 % intervals; None if undefined (0/0)."""
 
-    token_id: int = column("Id of the token.")
-    protocol: Protocol = column("How it is judged: by the paper's definition, or by retention.")
-    role: Role = column("candidate: shortlisted; control: an ordinary token for comparison.")
     points: int = column("(Draw, anchor) points measured.", ge=1)
     rho: float = column("ρ_t: mean |similarity − u| after insertion, over points below u.", within=(0, 2))
     rho_0: float = column("ρ_0: the same before insertion.", within=(0, 2))
     pull: float = column("1 − ρ_t/ρ_0: how far similarities moved towards u.", within=PULL, interval=CROSSED)
+    pull_low: float | None
+    pull_high: float | None
     excess_pull: float = column("Pull minus the controls' median pull.")
     slope: float = column("Regression slope of similarity after insertion on similarity before.", interval=CROSSED)
+    slope_low: float | None
+    slope_high: float | None
     loss: float = column("1 − slope / the controls' median slope.", interval=CROSSED)
+    loss_low: float | None
+    loss_high: float | None
     focal_point: float | None = column("The value that similarities are pulled to: intercept / (1 − slope).")
     focal_low: float | None = column("Lower end of the 95 % bootstrap interval of focal_point.")
     focal_high: float | None = column("Upper end of the 95 % bootstrap interval of focal_point.")
     sticks_to: str | None = column("'u' if the focal point's interval contains u, otherwise the focal point.")
-    severity: Literal["strong", "moderate", "weak", "negligible"] = column("Grade of the loss, in absolute terms.")
-    value: float = column("What is compared with the threshold: pull, or slope.")
-    threshold: float | None = column("Beyond it, a candidate stands out from its shortlist; null below 40 candidates.")
-    outlier: str | None = column(
-        "Whether it stands out from the other candidates, however bad they are: yes, no, no_threshold, or "
-        "not_shortlisted (a candidate of the other protocol); null for controls."
-    )
-    basis: Basis = column("How thoroughly the profile validates.")
-    dtype: str | None = column("Precision of the similarities that all of it follows from; null in older audits.")
+    severity: Severity = column("Grade of the loss, in absolute terms.")
     shift: float = column("Mean of (similarity after − before).", within=CHANGE_OF_COSINE)
     compression: float | None = column("Standard deviation of similarity after / before.", ge=0)
     near_u_05: float = column("Share of points within 0.05 of u.", within=SHARE)
     near_u_10: float = column("Share of points within 0.1 of u.", within=SHARE, at_least="near_u_05")
+
+
+class StickyValidationRow(TokenEffect, table="sticky_validation", key=("token_id", "protocol")):
+    """A validated token under one protocol: its effect, and how it compares; the controls are ordinary tokens."""
+
+    token_id: int = column("Id of the token.")
+    protocol: Protocol = column("How it is judged: by the paper's definition, or by retention.")
+    role: Role = column("candidate: shortlisted; control: an ordinary token for comparison.", after="protocol")
+    value: float = column("What is compared with the threshold: pull, or slope.", after="severity")
+    threshold: float | None = column(
+        "Beyond it, a candidate stands out from its shortlist; null below 40 candidates.", after="value"
+    )
+    outlier: str | None = column(
+        "Whether it stands out from the other candidates, however bad they are: yes, no, no_threshold, or "
+        "not_shortlisted (a candidate of the other protocol); null for controls.",
+        after="threshold",
+    )
+    basis: Basis = column("How thoroughly the profile validates.", after="outlier")
+    dtype: str | None = column(
+        "Precision of the similarities that all of it follows from; null in older audits.", after="basis"
+    )
     p_value: float = column("For H0: no more extreme than the controls' 95th percentile.", within=SHARE)
     q_value: float | None = column(
         "Benjamini–Hochberg over the protocol's candidates; null for all others.", within=SHARE, at_least="p_value"
