@@ -11,7 +11,7 @@ import numpy as np
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
 from embaudit.checkpoint.agreement import KINDS, long_text
 from embaudit.corpora import load_corpus
-from embaudit.corpora.downstream.task import unit_rows
+from embaudit.corpora.downstream import unit_rows
 from embaudit.statistics.intervals import spearman
 from embaudit.words.errors import EmbauditError, one_line
 

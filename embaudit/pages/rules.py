@@ -72,7 +72,7 @@ def catalogue() -> dict[str, list[tuple[str, Rule]]]:
             names = [module.name for module in iter_modules(package.__path__, f"{package.__name__}.")]
             if rules := [(rule.name, rule) for rule in _declared(*names)]:
                 found[folder] = rules
-    found[AUDIT] = [(f"audit.{rule.name}", rule) for rule in _declared("embaudit.measures.findings")]
+    found[AUDIT] = [(f"audit.{rule.name}", rule) for rule in _declared("embaudit.measures.listed")]
     for name, measure in MEASURES.items():
         module = measure.parts().findings.__module__
         if name not in MODULES and module.startswith("embaudit."):

@@ -11,7 +11,7 @@ import duckdb
 import pyarrow.parquet as pq
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
-from embaudit.corpora.scores import Score
+from embaudit.corpora.scores.formats import Score
 from embaudit.steps.staging.files import mark_used
 from embaudit.steps.staging.stage import opened
 from embaudit.system.settings import Warehouse

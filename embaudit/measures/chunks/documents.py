@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from embaudit.corpora.downstream.task import in_report
+from embaudit.corpora.downstream import in_report
 from embaudit.corpora.draw import content_order
 from embaudit.measures.collection import RESAMPLES, best_of
 from embaudit.measures.quality.material import Collection

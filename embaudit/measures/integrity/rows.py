@@ -18,7 +18,7 @@ from math import sqrt
 from typing import TYPE_CHECKING
 
 from embaudit.checkpoint import Checkpoint
-from embaudit.checkpoint.vocabulary.entries import special_ids
+from embaudit.checkpoint.vocabulary import special_ids
 from embaudit.checkpoint.vocabulary.script import is_marker, script_of
 from embaudit.declared.rule import Finding, Rule, percent
 from embaudit.measures.integrity.blocks import UNTRAINED_EMBEDDINGS

@@ -35,7 +35,7 @@ import numpy as np
 from embaudit.checkpoint import Encoder
 from embaudit.checkpoint.card import front_matter
 from embaudit.checkpoint.vocabulary.script import script_of
-from embaudit.corpora.downstream.task import unit_rows
+from embaudit.corpora.downstream import unit_rows
 from embaudit.measures.languages import MEASURE_VERSION, LanguageRow, LanguagesSettings
 from embaudit.measures.languages.bias import EQUAL, Bias, all_cosines, biases, by_characters, centred
 from embaudit.measures.run import Run

@@ -23,7 +23,7 @@ from typing import Literal
 import numpy as np
 import scipy
 
-from embaudit.corpora.downstream.task import unit_rows, units_of
+from embaudit.corpora.downstream import unit_rows, units_of
 from embaudit.measures.length import NeighbourBias, OutrankedShares
 from embaudit.measures.length.spans import unit_vectors
 from embaudit.statistics.intervals import mean_interval

@@ -15,7 +15,7 @@ from embaudit.declared.figure import Worse
 from embaudit.declared.table import COSINE, SHARE, TOLERANCE, BigInt, Interval, Row, Series, column, rule
 from embaudit.measures.impact import LOWER_SCORE, PAIRED, ImpactSettings
 from embaudit.measures.measure import Measure, OfCorpus, Readable, Work, parts_of
-from embaudit.remedies.screening.tokens import Severity
+from embaudit.remedies.screening import Severity
 
 BeforeEncoding = Literal["strip", "prune", "unk", "mean", "scale"]
 AfterEncoding = Literal["centring", "components", "whitening"]

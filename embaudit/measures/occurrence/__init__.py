@@ -13,7 +13,7 @@ from pydantic import Field
 from embaudit.declared.figure import Worse
 from embaudit.declared.table import SHARE, TOLERANCE, BigInt, Interval, Range, Row, Series, column, rule
 from embaudit.measures.measure import DrawnSettings, Measure, OfCorpus, Readable, Work, parts_of
-from embaudit.remedies.screening.tokens import Severity
+from embaudit.remedies.screening import Severity
 
 # Typical number of severe tokens that occur in ordinary texts.
 TOKENS_MET = 10

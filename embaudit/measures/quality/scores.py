@@ -6,7 +6,7 @@ resamples are a few operations on (B, n) arrays, and exact: item i of a resample
 
     r_i = Σ_{j: x_j < x_i} w_j + (1 + Σ_{j: x_j = x_i} w_j) / 2 .
 
-Intervals are the value ± z standard deviations over resamples, as in ``embaudit.corpora.downstream.task``.
+Intervals are the value ± z standard deviations over resamples, as in ``embaudit.corpora.downstream``.
 
 Fewer texts for large checkpoints: as many as a fixed number of operations allows, and what is then not seen.
 

@@ -37,7 +37,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from embaudit.corpora.downstream.task import unit_rows
+from embaudit.corpora.downstream import unit_rows
 from embaudit.measures.socm.clouds import TokenCloud, token_cloud
 from embaudit.measures.socm.pairs import given_pairs
 from embaudit.measures.socm.tables import PairTightness, Pooling, PoolingStat

@@ -32,10 +32,9 @@ from embaudit.measures.sticky.moments import (
     retention,
     rho,
     rho_before,
-    severity,
 )
 from embaudit.measures.sticky.points import MIN_VARIANCE, Points, unit_rows
-from embaudit.measures.sticky.tables import TokenEffect
+from embaudit.measures.sticky.tables import TokenEffect, severity_of
 from embaudit.statistics.intervals import NORMAL, percentile_intervals, resample_clusters
 from embaudit.words.estimate import Estimate
 
@@ -110,7 +109,7 @@ def measure_effects(
                 focal_low=focal_of[t].low,
                 focal_high=focal_of[t].high,
                 sticks_to=_sticks_to(focal_of[t], u),
-                severity=severity(float(losses[t])),
+                severity=severity_of(float(losses[t])),
                 shift=float(after[t] - before),
                 compression=float(spread_after[t] / spread) if spread > 0 else None,
                 near_u_05=float(near[0][t]),

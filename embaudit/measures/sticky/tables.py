@@ -26,6 +26,8 @@ Protocol = Literal["definition", "retention"]
 # Beside them tokens are negligible.
 Grade = Literal["strong", "moderate", "weak"]
 Severity = Literal[Grade, "negligible"]
+# Graded on loss: how much less of a pair's similarity a token retains than ordinary tokens do.
+SEVERITY_FROM_LOSS: tuple[tuple[float, Grade], ...] = ((0.5, "strong"), (0.25, "moderate"), (0.1, "weak"))
 Basis = Literal["screened", "validated"]
 # A count of sticky tokens changes by one or two from one sample of draws to another.
 MORE_TOKENS = Worse("higher", absolute=2, relative=0.1)
@@ -150,9 +152,7 @@ class StickyValidationRow(TokenEffect, table="sticky_validation", key=("token_id
     @rule
     def severity_agrees_with_loss(severity: Series, loss: Series) -> Series:
         """Strong from 0.5, moderate from 0.25, weak from 0.1."""
-        from embaudit.measures.sticky.moments import severity as graded
-
-        return severity == loss.map(graded)
+        return severity == loss.map(severity_of)
 
     @rule
     def slope_within_compression(slope: Series, compression: Series) -> Series:
@@ -492,6 +492,11 @@ class StickyReferenceSummaryRow(Row, table="sticky_reference_summary", key=("pro
     candidates: int = column("Tokens on the shortlist.", ge=1, at_least="sticky")
     threshold: float | None = column("Above it, a token is sticky; null below 40 candidates.", figure=True)
     sticky: int = column("Tokens above the threshold.", ge=0, figure=MORE_TOKENS)
+
+
+def severity_of(loss: float) -> Severity:
+    """Grade of a loss in absolute terms, independent of other candidates."""
+    return next((name for least, name in SEVERITY_FROM_LOSS if loss >= least), "negligible")
 
 
 def _is_rank(ranks: Series) -> Series:

@@ -33,9 +33,9 @@ from typing import Any, Literal
 import numpy as np
 
 from embaudit.measures.sticky.effects import Effect, false_discovery
-from embaudit.measures.sticky.moments import PROTOCOLS, SEVERITY_FROM_LOSS, Scores
+from embaudit.measures.sticky.moments import PROTOCOLS, Scores
 from embaudit.measures.sticky.plan import SearchFound
-from embaudit.measures.sticky.tables import Protocol, StickySeverityRow
+from embaudit.measures.sticky.tables import SEVERITY_FROM_LOSS, Protocol, StickySeverityRow
 from embaudit.statistics.intervals import exact_share, percentile_intervals
 from embaudit.words.estimate import Estimate
 

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from embaudit.corpora.downstream.task import unit_rows
+from embaudit.corpora.downstream import unit_rows
 from embaudit.measures.quality.scores import CollectionScorer, PairScorer
 from embaudit.questions.parity.compare import KindDifference, compare_kind, is_apart, is_rounding
 from embaudit.questions.switch.material import OldAndNew, SwitchedPairs, SwitchedSearch

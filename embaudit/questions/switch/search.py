@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from embaudit.corpora.downstream import in_report, unit_rows
 from embaudit.corpora.downstream.retrieval import CUT, NOT_RANKED, evaluate
-from embaudit.corpora.downstream.task import in_report, unit_rows
 from embaudit.corpora.draw import content_order
 from embaudit.measures.quality.passes import of_all
 from embaudit.questions.switch.material import (

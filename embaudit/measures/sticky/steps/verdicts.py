@@ -34,7 +34,7 @@ from embaudit.measures.sticky.verdicts import (
     summary_rows,
     validation_rows,
 )
-from embaudit.remedies.screening.tokens import Severity, severe_rows
+from embaudit.remedies.screening import Severity, severe_rows
 from embaudit.steps.results import CheckpointSpec, Staged, checkpoint_of
 from embaudit.steps.staging.stage import read_rows
 from embaudit.steps.step import Outputs, step
