@@ -38,7 +38,7 @@ from embaudit.measures.sticky.points import SCORING_GROUPS, Points, every_agains
 from embaudit.measures.sticky.search import RankAgreement, Stage, agreement, halves, keep_worst, predict, reliability
 from embaudit.measures.sticky.tables import Protocol, StickySeverityRow
 from embaudit.measures.sticky.verdicts import MeasuredLosses, losses, noise, prevalence
-from embaudit.statistics.intervals import spearman
+from embaudit.statistics import spearman
 
 STSB = Path(__file__).resolve().parents[2] / "shared/data/sts/stsb"
 CHECKPOINT = "packaged:all-MiniLM-L6-v2"

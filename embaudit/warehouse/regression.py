@@ -15,7 +15,7 @@ from typing import Any
 import duckdb
 
 from embaudit.declared.figure import FULL, Worse, moved_by_precision
-from embaudit.statistics.intervals import difference_half_width
+from embaudit.statistics import difference_half_width
 from embaudit.system.settings import warehouse_at
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.tables import SUMMARIES

@@ -21,7 +21,7 @@ import numpy as np
 import scipy
 
 from embaudit.corpora.draw import content_order
-from embaudit.statistics.intervals import MIN_UNITS, NORMAL, resample_clusters
+from embaudit.statistics import MIN_UNITS, NORMAL, resample_clusters
 from embaudit.words.estimate import Estimate
 
 Vectors = Mapping[str, np.ndarray]

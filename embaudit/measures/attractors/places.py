@@ -17,7 +17,7 @@ from embaudit.corpora.downstream.retrieval import NOT_RANKED, ranked
 from embaudit.measures.collection import RESAMPLES
 from embaudit.measures.geometry.figures import skewness, spectral_figures
 from embaudit.measures.quality.scores import ResampledScore
-from embaudit.statistics.intervals import MIN_UNITS, score_share, unit_weights
+from embaudit.statistics import MIN_UNITS, score_share, unit_weights
 from embaudit.words.estimate import Estimate
 
 SEED = 0

@@ -50,7 +50,7 @@ from embaudit.measures.geometry.figures import (
     smooth_figures,
 )
 from embaudit.measures.length.spans import unit_vectors
-from embaudit.statistics.intervals import MIN_UNITS, NORMAL, grouped_half_width, score_share, student_half_width
+from embaudit.statistics import MIN_UNITS, NORMAL, grouped_half_width, score_share, student_half_width
 from embaudit.words.estimate import Estimate
 
 GROUPS = 25

@@ -23,7 +23,7 @@ from embaudit.checkpoint.vocabulary.script import is_marker, script_of
 from embaudit.declared.rule import Finding, Rule, percent
 from embaudit.measures.integrity.blocks import UNTRAINED_EMBEDDINGS
 from embaudit.measures.integrity.lattice import Look, can_tell, look_at
-from embaudit.statistics.intervals import exact_share
+from embaudit.statistics import exact_share
 
 if TYPE_CHECKING:
     import torch

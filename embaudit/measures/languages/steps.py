@@ -39,7 +39,7 @@ from embaudit.corpora.downstream import unit_rows
 from embaudit.measures.languages import MEASURE_VERSION, LanguageRow, LanguagesSettings
 from embaudit.measures.languages.bias import EQUAL, Bias, all_cosines, biases, by_characters, centred
 from embaudit.measures.run import Run
-from embaudit.statistics.intervals import MIN_UNITS, mean_interval, score_share
+from embaudit.statistics import MIN_UNITS, mean_interval, score_share
 from embaudit.steps.progress import tracked
 from embaudit.steps.results import CheckpointSpec, Staged, encoder_of
 from embaudit.steps.step import Outputs, step

@@ -28,7 +28,7 @@ from embaudit.measures.layers import (
 from embaudit.measures.layers.layers import LAMBDAS, RATIOS, LayerBatch, PooledBatch
 from embaudit.measures.layers.terms import ValueOutput
 from embaudit.measures.run import Run
-from embaudit.statistics.intervals import mean_with_interval
+from embaudit.statistics import mean_with_interval
 from embaudit.steps.corpora import drawn_texts
 from embaudit.steps.progress import tracked
 from embaudit.steps.results import CheckpointSpec, Staged, StagedCorpus, encoder_of

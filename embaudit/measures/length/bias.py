@@ -26,7 +26,7 @@ import scipy
 from embaudit.corpora.downstream import unit_rows, units_of
 from embaudit.measures.length import NeighbourBias, OutrankedShares
 from embaudit.measures.length.spans import unit_vectors
-from embaudit.statistics.intervals import mean_interval
+from embaudit.statistics import mean_interval
 from embaudit.words.estimate import Estimate
 
 MIN_TEXTS = 4

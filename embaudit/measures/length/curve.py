@@ -36,7 +36,7 @@ from embaudit.measures.length.spans import (
     spans_of,
     windows_of,
 )
-from embaudit.statistics.intervals import jackknife_half_width
+from embaudit.statistics import jackknife_half_width
 from embaudit.words.estimate import Estimate
 
 CONTROLS: tuple[Condition, ...] = ("truncation", "windows", "input_embeddings")

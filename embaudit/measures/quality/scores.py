@@ -31,7 +31,7 @@ from embaudit.checkpoint.memory import multiplied
 from embaudit.corpora.downstream.retrieval import evaluate, ranked
 from embaudit.declared.rule import Finding, Rule, number, percent
 from embaudit.measures.quality.material import SAMPLE, Collection, Material, ScoredPairs
-from embaudit.statistics.intervals import NORMAL, unit_weights
+from embaudit.statistics import NORMAL, unit_weights
 from embaudit.words.estimate import Estimate
 
 RESAMPLES = 1_000

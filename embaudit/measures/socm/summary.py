@@ -13,7 +13,7 @@ import numpy as np
 from embaudit.measures.socm.clouds import TRACE_BOUND
 from embaudit.measures.socm.pairs import PairBlock
 from embaudit.measures.socm.tables import SocmSummary
-from embaudit.statistics.intervals import jackknife_half_width
+from embaudit.statistics import jackknife_half_width
 from embaudit.words.errors import MeasureError
 from embaudit.words.estimate import Estimate
 

@@ -41,7 +41,7 @@ from embaudit.corpora.downstream import unit_rows
 from embaudit.measures.socm.clouds import TokenCloud, token_cloud
 from embaudit.measures.socm.pairs import given_pairs
 from embaudit.measures.socm.tables import PairTightness, Pooling, PoolingStat
-from embaudit.statistics.intervals import (
+from embaudit.statistics import (
     MIN_UNITS,
     centred_ranks,
     correlation,

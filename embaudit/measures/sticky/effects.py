@@ -35,7 +35,7 @@ from embaudit.measures.sticky.moments import (
 )
 from embaudit.measures.sticky.points import MIN_VARIANCE, Points, unit_rows
 from embaudit.measures.sticky.tables import TokenEffect, severity_of
-from embaudit.statistics.intervals import NORMAL, percentile_intervals, resample_clusters
+from embaudit.statistics import NORMAL, percentile_intervals, resample_clusters
 from embaudit.words.estimate import Estimate
 
 # H0: no more extreme than this percentile of ordinary tokens.

@@ -17,7 +17,7 @@ import numpy as np
 from embaudit.measures.sticky.moments import PROTOCOLS, Moments, Scores, score
 from embaudit.measures.sticky.points import Points
 from embaudit.measures.sticky.tables import Protocol
-from embaudit.statistics.intervals import exact_share, spearman, spearman_interval
+from embaudit.statistics import exact_share, spearman, spearman_interval
 
 # A regression on fewer tokens would fit their noise.
 MIN_PILOT = 100

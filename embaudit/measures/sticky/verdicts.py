@@ -36,7 +36,7 @@ from embaudit.measures.sticky.effects import Effect, false_discovery
 from embaudit.measures.sticky.moments import PROTOCOLS, Scores
 from embaudit.measures.sticky.plan import SearchFound
 from embaudit.measures.sticky.tables import SEVERITY_FROM_LOSS, Protocol, StickySeverityRow
-from embaudit.statistics.intervals import exact_share, percentile_intervals
+from embaudit.statistics import exact_share, percentile_intervals
 from embaudit.words.estimate import Estimate
 
 GRID_STEP = 0.0125

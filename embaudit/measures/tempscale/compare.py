@@ -20,7 +20,7 @@ from embaudit.corpora.downstream import Task, Vectors
 from embaudit.measures.tempscale import ArmName, ArmScore, Choice, Part, Recommendation, SearchedTask, Split
 from embaudit.measures.tempscale import Task as TaskName
 from embaudit.remedies.mitigation import Centring, Whitening
-from embaudit.statistics.intervals import MIN_UNITS
+from embaudit.statistics import MIN_UNITS
 from embaudit.words.errors import NotMeasurable
 from embaudit.words.estimate import Estimate
 

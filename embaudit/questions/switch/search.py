@@ -25,7 +25,7 @@ from embaudit.questions.switch.material import (
     search_of_vectors,
 )
 from embaudit.questions.switch.quality import MAPS, MOST_TEXTS, LinearMap, in_two_roles, mean_of, ratio_of
-from embaudit.statistics.intervals import spearman
+from embaudit.statistics import spearman
 from embaudit.words.estimate import Estimate
 
 SEED = 0

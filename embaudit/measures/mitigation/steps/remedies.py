@@ -46,7 +46,7 @@ from embaudit.measures.task_material import (
     texts_of,
     vector_rows,
 )
-from embaudit.statistics.intervals import exact_share
+from embaudit.statistics import exact_share
 from embaudit.steps.progress import tracked
 from embaudit.steps.results import CheckpointSpec, Staged, StagedCorpus, encoder_of
 from embaudit.steps.step import Outputs, step

@@ -1,1 +1,0 @@
-"""Intervals: over texts, over units and clusters, of shares, of differences."""
