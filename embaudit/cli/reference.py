@@ -182,7 +182,7 @@ MODULES: dict[str, tuple[str, ...]] = {
         ".builder",
     ),
     "why": ("embaudit.questions.why", ".findings", ".stages", ".report"),
-    "worse": ("embaudit.questions.worse",),
+    "worse": ("embaudit.warehouse.answers",),
     "switch": ("embaudit.questions.switch", ".findings", ".switch", "embaudit.measures.quality.golden"),
     "change": (
         *("embaudit.questions.change", ".weight_findings", ".weights", ".tokens", ".declared", ".vectors", ".gains"),
