@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.measured import Measured
 from embaudit.checkpoint import Encoder, load_checkpoint
-from embaudit.corpora import load_corpus
+from embaudit.corpora.load import load_corpus
 from embaudit.measures.sticky.insertion import distinct_sentences
 from embaudit.measures.sticky.moments import PROTOCOLS, insert_tokens, score
 from embaudit.measures.sticky.points import every_against_every

@@ -20,7 +20,7 @@ import numpy as np
 from benchmarks.measured import Measured, as_scanned
 from embaudit.checkpoint import Encoder, load_checkpoint
 from embaudit.checkpoint.vocabulary import read_vocabulary
-from embaudit.corpora import load_corpus
+from embaudit.corpora.load import load_corpus
 from embaudit.measures.listed import load_profile
 from embaudit.measures.sticky import StickySettings
 from embaudit.measures.sticky.baseline import input_embeddings

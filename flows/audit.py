@@ -25,7 +25,7 @@ from prefect import flow
 
 from embaudit.checkpoint.loading import PROMPTS
 from embaudit.checkpoint.reference import CheckpointRef
-from embaudit.corpora import MinedSource
+from embaudit.corpora.catalog import MinedSource
 from embaudit.declared.rule import Finding
 from embaudit.measures import MEASURES
 from embaudit.measures.listed import find_all, load_profile
