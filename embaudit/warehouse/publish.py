@@ -59,17 +59,6 @@ def import_scores(warehouse: Warehouse | str, wait_seconds: float, scores: Seque
     return ImportedScores(len(scores) - same - replaced, replaced, same)
 
 
-__all__ = [
-    "AuditRecord",
-    "ExpectationRow",
-    "MeasureRun",
-    "StagedTable",
-    "publish",
-    "publish_content",
-    "run_write",
-    "was_published",
-]
-
 # Writers of a lake take a lock, so they only conflict if one was killed during its commit or is another program.
 MAX_ATTEMPTS = 20
 Written = TypeVar("Written")
