@@ -95,7 +95,7 @@ docs: .venv/.dev ## write the pages of tables, commands, settings and rules from
 	@$(BIN)/python -m embaudit.warehouse.markdown schema > sql/schema.sql.new && mv sql/schema.sql.new sql/schema.sql
 	@$(BIN)/python -m embaudit.questions.passport.passport > docs/passport.schema.json.new && mv docs/passport.schema.json.new docs/passport.schema.json
 	@for page in answers findings parity search switch vectors why; do \
-		$(BIN)/python -m embaudit.pages.rules < docs/$$page.md > docs/$$page.md.new && mv docs/$$page.md.new docs/$$page.md; done
+		$(BIN)/python -m embaudit.cli.reference rules < docs/$$page.md > docs/$$page.md.new && mv docs/$$page.md.new docs/$$page.md; done
 	@for page in commands settings; do \
 		$(BIN)/python -m embaudit.cli.reference $$page > docs/$$page.md.new && mv docs/$$page.md.new docs/$$page.md; done
 

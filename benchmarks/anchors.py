@@ -9,11 +9,11 @@ import numpy as np
 
 from benchmarks.measured import Measured
 from embaudit.checkpoint import Encoder, load_checkpoint
-from embaudit.corpora import load_corpus
+from embaudit.corpora.load import load_corpus
 from embaudit.measures.sticky.insertion import distinct_sentences
 from embaudit.measures.sticky.moments import PROTOCOLS, insert_tokens, score
 from embaudit.measures.sticky.points import every_against_every
-from embaudit.statistics.intervals import spearman
+from embaudit.statistics import spearman
 
 STSB = Path(__file__).resolve().parents[2] / "shared/data/sts/stsb/stsb-en-test.csv"
 U = 0.19985

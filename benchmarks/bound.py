@@ -14,7 +14,7 @@ import numpy as np
 
 from embaudit.measures.layers.terms import largest_singular_values
 from embaudit.measures.length.heads import claimed_bound
-from embaudit.statistics.intervals import student_half_width
+from embaudit.statistics import student_half_width
 from embaudit.words.estimate import Estimate
 
 # 64 cells, from nearly constant logits to those of a sharp head.

@@ -28,7 +28,7 @@ from embaudit.embedders.function import Answers, EmbeddingFunction
 from embaudit.questions.vectors.crowding import Crowding, crowding_in
 from embaudit.questions.vectors.forms import unit_float32
 from embaudit.questions.vectors.neighbours import NEAREST
-from embaudit.statistics.intervals import exact_share
+from embaudit.statistics import exact_share
 from embaudit.stores.store import RowBatch, Store
 
 CHECKPOINT = "packaged:all-MiniLM-L6-v2"

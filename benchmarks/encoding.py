@@ -16,7 +16,7 @@ import torch
 from benchmarks.measured import Measured, as_scanned, sentences
 from embaudit.checkpoint import Encoder, load_checkpoint
 from embaudit.checkpoint.precision import operations_per_second, widths_of
-from embaudit.checkpoint.vocabulary.entries import read_vocabulary
+from embaudit.checkpoint.vocabulary import read_vocabulary
 from embaudit.measures.sticky.insertion import make_draw
 
 ROUNDS = 5

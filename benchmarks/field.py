@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from embaudit.statistics.intervals import score_share
+from embaudit.statistics import score_share
 
 MOST_SECONDS, FEW = 180, 200
 # A refusal of these is of nothing that could be read: pointers, empty files and collections, damage.

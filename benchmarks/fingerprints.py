@@ -23,7 +23,7 @@ from benchmarks.field import only_child
 from embaudit.questions.vectors.builder import shipped_fingerprints, write_fingerprints
 from embaudit.questions.vectors.fingerprint import Fingerprint, HeldOutCounts, Origin, origin_of
 from embaudit.questions.vectors.fitted import FEWEST_OWNERS, different_units, fitted, with_owners_joined
-from embaudit.statistics.intervals import score_share
+from embaudit.statistics import score_share
 from embaudit.stores.opened import open_store
 from embaudit.stores.place import ReadOptions, SeveralParts
 from embaudit.words.errors import EmbauditError

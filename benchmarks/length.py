@@ -18,7 +18,7 @@ import torch
 from benchmarks.measured import Measured
 from embaudit.checkpoint import Encoder, load_checkpoint
 from embaudit.checkpoint.anatomy import anatomy_of, watching
-from embaudit.corpora import load_corpus
+from embaudit.corpora.load import load_corpus
 from embaudit.measures.layers.terms import largest_singular_values
 from embaudit.measures.length import LengthSettings
 from embaudit.measures.length.curve import control_curves, limits_of, natural_curve

@@ -23,7 +23,7 @@ class Measured:
 
 def sentences(count: int) -> tuple[list[str], str]:
     """So many sentences and where they come from: real Wikipedia where it lies beside the checkout, else the sample."""
-    from embaudit.corpora import load_corpus
+    from embaudit.corpora.load import load_corpus
 
     if REAL_SENTENCES.is_file():
         return [text.text for text in load_corpus("wikipedia", str(REAL_SENTENCES), limit=count).texts], "Wikipedia"

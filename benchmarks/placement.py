@@ -9,10 +9,10 @@ import numpy as np
 from benchmarks.anchors import STSB
 from benchmarks.measured import Measured
 from embaudit.checkpoint import Encoder, load_checkpoint
-from embaudit.corpora import load_corpus
+from embaudit.corpora.load import load_corpus
 from embaudit.measures.placement.places import PlacedText, TextSearch, goal, random_places, text_of
 from embaudit.measures.sticky.insertion import distinct_sentences, make_draw
-from embaudit.statistics.intervals import spearman
+from embaudit.statistics import spearman
 
 DRAWS, ANCHORS = 20, 300
 # Three severe tokens and an ordinary one, with so many copies there already.

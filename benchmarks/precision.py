@@ -14,7 +14,7 @@ from benchmarks.measured import Measured, as_scanned
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
 from embaudit.checkpoint.load import choose_device
 from embaudit.checkpoint.precision import CLEARLY_FASTER, half_precision, product_seconds
-from embaudit.checkpoint.vocabulary.entries import read_vocabulary
+from embaudit.checkpoint.vocabulary import read_vocabulary
 from embaudit.measures.quality.material import sample_material
 from embaudit.measures.quality.quality import quality_findings
 from embaudit.measures.sticky.baseline import sum_entries

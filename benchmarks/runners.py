@@ -72,7 +72,7 @@ def _scan(tokens: int) -> float:
     prepare_prefect(show_logs=False)
     from prefect import flow
 
-    from embaudit.corpora import load_corpus
+    from embaudit.corpora.load import load_corpus
     from embaudit.measures.sticky.insertion import distinct_sentences, split_sentences
     from embaudit.measures.sticky.steps.files import Sample, sentence_rows, token_shards
     from embaudit.measures.sticky.steps.scan import insert_shard

@@ -19,13 +19,13 @@ import numpy as np
 
 from benchmarks.measured import Measured, as_scanned
 from embaudit.checkpoint import Encoder, load_checkpoint
-from embaudit.checkpoint.vocabulary.entries import read_vocabulary
-from embaudit.corpora import load_corpus
+from embaudit.checkpoint.vocabulary import read_vocabulary
+from embaudit.corpora.load import load_corpus
 from embaudit.measures.listed import load_profile
 from embaudit.measures.sticky import StickySettings
 from embaudit.measures.sticky.baseline import input_embeddings
 from embaudit.measures.sticky.insertion import SentenceSet, distinct_sentences, split_sentences
-from embaudit.measures.sticky.moments import PROTOCOLS, Moments, Protocol, Scores, insert_tokens, score
+from embaudit.measures.sticky.moments import PROTOCOLS, Moments, Scores, insert_tokens, score
 from embaudit.measures.sticky.plan import (
     SearchedTokens,
     choose_shortlists,
@@ -36,8 +36,9 @@ from embaudit.measures.sticky.plan import (
 )
 from embaudit.measures.sticky.points import SCORING_GROUPS, Points, every_against_every
 from embaudit.measures.sticky.search import RankAgreement, Stage, agreement, halves, keep_worst, predict, reliability
-from embaudit.measures.sticky.verdicts import MeasuredLosses, Prevalence, losses, noise, prevalence
-from embaudit.statistics.intervals import spearman
+from embaudit.measures.sticky.tables import Protocol, StickySeverityRow
+from embaudit.measures.sticky.verdicts import MeasuredLosses, losses, noise, prevalence
+from embaudit.statistics import spearman
 
 STSB = Path(__file__).resolve().parents[2] / "shared/data/sts/stsb"
 CHECKPOINT = "packaged:all-MiniLM-L6-v2"
@@ -203,8 +204,8 @@ def _profile(
         severe_tokens = count_severe(every, played, whole, seed)
         for end, number in (
             ("", severe_tokens.estimated),
-            (", low", severe_tokens.low),
-            (", high", severe_tokens.high),
+            (", low", severe_tokens.estimated_low),
+            (", high", severe_tokens.estimated_high),
         ):
             found.setdefault(f"estimated number of severe tokens{end}", []).append(number or 0.0)
     for what, values in found.items():
@@ -212,7 +213,9 @@ def _profile(
         yield Measured(f"`{profile}`, three pilots: {what}", ", ".join(format(value, form) for value in values), "")
 
 
-def count_severe(every: Exhaustive, played: Played, whole: Scores, seed: int, *, by_pilot: bool = False) -> Prevalence:
+def count_severe(
+    every: Exhaustive, played: Played, whole: Scores, seed: int, *, by_pilot: bool = False
+) -> StickySeverityRow:
     """The estimated number of severe tokens; by the pilot alone if that is wanted."""
     pilot = played.pilot
     error = noise(halves(every.points, every.moments.at(pilot, range(every.draws)), seed), every.ordinary[pilot])

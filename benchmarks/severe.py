@@ -32,7 +32,7 @@ def run() -> Iterator[Measured]:
         played = play(every, choose_tokens(searched, BUDGET, DRAWS, None, seed), seed)
         for name, by_pilot in zip(found, (True, False), strict=True):
             one = count_severe(every, played, whole, seed, by_pilot=by_pilot)
-            found[name].append((one.estimated or 0.0, one.low or 0.0, one.high or 0.0))
+            found[name].append((one.estimated or 0.0, one.estimated_low or 0.0, one.estimated_high or 0.0))
     for name, rows in found.items():
         estimates, low, high = np.array(rows).T
         covers = int(((low <= truth) & (truth <= high)).sum())

@@ -18,7 +18,7 @@ import numpy as np
 
 from benchmarks.measured import Measured, sentences
 from embaudit.checkpoint import Encoder, load_checkpoint
-from embaudit.corpora import load_corpus
+from embaudit.corpora.load import load_corpus
 from embaudit.measures.socm.clouds import TokenCloud, clouds_of
 from embaudit.measures.socm.nuclear import Polar
 from embaudit.measures.socm.pairs import Accuracy, all_pairs, checked

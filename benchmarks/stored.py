@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from benchmarks.measured import Measured, sentences
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
 from embaudit.questions.vectors.profile import RowDraw
-from embaudit.statistics.intervals import exact_count
+from embaudit.statistics import exact_count
 from embaudit.stores.store import RowBatch
 
 INDEXES, SAMPLED, SEEDS = 200, 1_000, 2

@@ -13,7 +13,7 @@ import numpy as np
 from benchmarks.measured import Measured
 from benchmarks.search import CHECKPOINT, LIST, LISTED, U, sentence_set
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
-from embaudit.checkpoint.vocabulary.entries import read_vocabulary
+from embaudit.checkpoint.vocabulary import read_vocabulary
 from embaudit.measures.sticky.effects import measure_effects
 from embaudit.measures.sticky.moments import insert_tokens
 from embaudit.measures.sticky.plan import choose_controls

@@ -25,11 +25,10 @@ from prefect import flow
 
 from embaudit.checkpoint.loading import PROMPTS
 from embaudit.checkpoint.reference import CheckpointRef
-from embaudit.corpora import MinedSource
+from embaudit.corpora.catalog import MinedSource
 from embaudit.declared.rule import Finding
 from embaudit.measures import MEASURES
-from embaudit.measures.findings import find_all
-from embaudit.measures.listed import load_profile
+from embaudit.measures.listed import find_all, load_profile
 from embaudit.questions.audit import AuditRequest
 from embaudit.questions.check.verdict import FIRST, Verdict, verdict_of_audit
 from embaudit.steps.corpora import describe_checkpoint, rows_read

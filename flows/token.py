@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from embaudit.checkpoint import Encoder
-from embaudit.corpora import load_corpus
+from embaudit.corpora.load import load_corpus
 from embaudit.corpora.records import read_chosen_pairs
 from embaudit.measures.sticky import StickySettings
 from embaudit.measures.sticky.insertion import SentencePair, distinct_sentences, split_sentences

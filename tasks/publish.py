@@ -37,9 +37,10 @@ from embaudit.warehouse.expectations.check import check_tables
 from embaudit.warehouse.export import export
 from embaudit.warehouse.gate import GateVerdict, load_policy, run_gate
 from embaudit.warehouse.prune import Keep, prune, vacuum
-from embaudit.warehouse.publish import AuditRecord, ExpectationRow, MeasureRun, StagedTable, publish, publish_content
+from embaudit.warehouse.publish import AuditRecord, ExpectationRow, MeasureRun, publish, publish_content
 from embaudit.warehouse.tables import TABLES
 from embaudit.warehouse.tables.audits import AuditBackboneRow, GateResultRow
+from embaudit.warehouse.write import StagedTable
 from embaudit.watch.open_items import gate_outcome
 from embaudit.words.errors import CheckFailed, EmbauditError, StorageError
 from embaudit_tasks.steps import audit_task, run_logger, say

@@ -32,8 +32,9 @@ from prefect.logging import get_logger, get_run_logger
 from prefect.runtime import flow_run
 from prefect.states import Completed
 
-from embaudit.corpora import MinedSource, mined_corpus, read_retrieval
+from embaudit.corpora.catalog import MinedSource, mined_corpus
 from embaudit.corpora.draw import Draw
+from embaudit.corpora.folders import read_retrieval
 from embaudit.measures.socm import lengths
 from embaudit.steps.corpora import stage_corpus, stage_source
 from embaudit.steps.progress import Report, reported_by, show, tracked

@@ -25,8 +25,9 @@ from plausible_vectors import compression_rows, language_rows
 
 from embaudit.measures import MEASURES
 from embaudit.steps.staging.stage import write_rows
-from embaudit.warehouse.publish import AuditRecord, ExpectationRow, MeasureRun, StagedTable
+from embaudit.warehouse.publish import AuditRecord, ExpectationRow, MeasureRun
 from embaudit.warehouse.tables import TABLES
+from embaudit.warehouse.write import StagedTable
 
 Rows = dict[str, Table]
 SCHEMAS = {name: table.schema for name, table in TABLES.items()}

@@ -6,7 +6,8 @@ from typing import Any
 
 from declared_rows import Table, row_of, rows_of
 
-from embaudit.measures.sticky.moments import SEVERITY_FROM_LOSS, severity
+from embaudit.measures.sticky.tables import SEVERITY_FROM_LOSS
+from embaudit.measures.sticky.tables import severity_of as severity
 
 TOKENS = ("the", "river", "##ed", "ng", "龸", "ন", "[MASK]", "9")
 SCRIPTS = ("Latin", "Latin", "Latin", "Latin", "Han", "Bengali", "Common", "Common")

@@ -17,9 +17,9 @@ from plausible import audit_record, expectation, measure_runs, plausible_rows, s
 
 from embaudit.declared.table import DeclaredTable
 from embaudit.warehouse.connect import open_writer
-from embaudit.warehouse.publish import AuditRecord, ExpectationRow, MeasureRun, StagedTable, publish
+from embaudit.warehouse.publish import AuditRecord, ExpectationRow, MeasureRun, publish
 from embaudit.warehouse.tables import TABLES
-from embaudit.warehouse.write import replace_rows, transaction
+from embaudit.warehouse.write import StagedTable, replace_rows, transaction
 
 MANY = 100  # rows: what Arrow brings in faster than one statement with all their values
 

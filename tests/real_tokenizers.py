@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from embaudit.checkpoint.vocabulary.entries import TokenEntry, read_vocabulary
+from embaudit.checkpoint.vocabulary import TokenEntry, read_vocabulary
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

@@ -48,7 +48,7 @@ def _is_of_a_report(made_by: FrameType) -> bool:
 def _is_declared(name: str) -> bool:
     """Whether it is the name of a rule that the documentation has a row of."""
     # Only now: it imports every measure and question.
-    from embaudit.pages.rules import catalogue
+    from embaudit.cli.reference import catalogue
 
     rules = {rule.name for rules in catalogue().values() for _, rule in rules}
     return any(re.fullmatch(re.sub(r"{\w+}", r"\\w+", rule), name) for rule in rules)
@@ -148,7 +148,7 @@ def unfilled(made: set[str]) -> list[str]:
 
 def unmade(made: set[str]) -> list[str]:
     """Rules, and their levels, of which no test made a finding."""
-    from embaudit.pages.rules import catalogue
+    from embaudit.cli.reference import catalogue
 
     levels = {"problem": lambda rule: rule.cells[2], "look": lambda rule: rule.cells[1]}
     found = []

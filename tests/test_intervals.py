@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import bootstrap, spearmanr
 
 from embaudit.declared.document import Column
-from embaudit.statistics.intervals import (
+from embaudit.statistics import (
     MIN_UNITS,
     correlation_interval,
     difference_half_width,

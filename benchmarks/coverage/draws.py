@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from embaudit.statistics.intervals import NORMAL
+from embaudit.statistics import NORMAL
 
 # A value and the ends of its interval; None if undefined.
 Ended = tuple[float | None, float | None, float | None]

@@ -12,6 +12,7 @@ from embaudit.checkpoint import Encoder
 from embaudit.measures.geometry.geometry import measure_geometry
 from embaudit.measures.layers.layers import LayerBatch, measure_layers
 from embaudit.measures.layers.steps import Collector, summarise_layer, summarise_pooled
+from embaudit.measures.length import Condition
 from embaudit.measures.length.curve import BinValue, rises
 from embaudit.measures.length.spans import mean_cosine, windows_of
 from embaudit.measures.occurrence.occurrence import ALL, Movement, measure_removals, take_out
@@ -20,6 +21,7 @@ from embaudit.measures.socm.lengths import LengthCells
 from embaudit.measures.socm.pairs import PairBlock, all_pairs
 from embaudit.measures.socm.summary import summarise
 from embaudit.measures.socm.tightness import cloud_angles, compare_poolings
+from embaudit.words.estimate import Estimate
 
 # All pairs of these are kept, 32 bytes each.
 SOCM_TEXTS = 2_000
@@ -134,7 +136,7 @@ def length(encoder: Encoder, texts: Sequence[str]) -> Population:
     """Mean cosines of the same texts cut to two lengths, whole and in windows, and the share of the rise."""
     own = [ids for ids in encoder.own_ids(texts) if len(ids) >= LENGTHS[-1]][:LENGTH_TEXTS]
     around = encoder.checkpoint.with_special_tokens
-    vectors = {}
+    vectors: dict[tuple[Condition, int], np.ndarray] = {}
     for tokens in LENGTHS:
         vectors["truncation", tokens] = encoder.encode_ids([around(ids[:tokens]) for ids in own])
         windows = [windows_of(ids[:tokens], LENGTHS[0]) for ids in own]
@@ -147,7 +149,9 @@ def length(encoder: Encoder, texts: Sequence[str]) -> Population:
             BinValue(condition, tokens, tokens, tokens, beyond_limit=False, cosine=cosine)
             for (condition, tokens), cosine in cosines.items()
         ]
-        share = next(rise.of_truncation for rise in rises(values) if rise.condition == "windows")
+        share = next(
+            Estimate.of(vars(rise), "share_of_truncation") for rise in rises(values) if rise.condition == "windows"
+        )
         means: dict[str, Ended] = {
             f"cosine [{condition}, {tokens} tokens]": (one.mean, one.low, one.high)
             for (condition, tokens), one in cosines.items()

@@ -10,9 +10,9 @@ import numpy as np
 
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
 from embaudit.checkpoint.agreement import KINDS, long_text
-from embaudit.corpora import load_corpus
-from embaudit.corpora.downstream.task import unit_rows
-from embaudit.statistics.intervals import spearman
+from embaudit.corpora.downstream import unit_rows
+from embaudit.corpora.load import load_corpus
+from embaudit.statistics import spearman
 from embaudit.words.errors import EmbauditError, one_line
 
 # A defect counts from this on: a hundredth of Spearman's ρ, or of a cosine.

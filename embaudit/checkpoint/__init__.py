@@ -36,19 +36,6 @@ _PLACES = {
     "load_checkpoint": "load",
     "resolve": "reference",
 }
-__all__ = [
-    "AskedPrompts",
-    "Checkpoint",
-    "CheckpointIdentity",
-    "CheckpointRef",
-    "Encoder",
-    "LoadOptions",
-    "ResolvedCheckpoint",
-    "TextKind",
-    "identify",
-    "load_checkpoint",
-    "resolve",
-]
 
 
 def __getattr__(name: str) -> Any:

@@ -5,6 +5,7 @@ A checkpoint as a row for the warehouse and ``embaudit show``.
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -73,16 +74,13 @@ def describe_row(checkpoint: Checkpoint) -> dict[str, Any]:
     config = checkpoint.model.config.get_text_config()
     heads = getattr(config, "num_attention_heads", None)
     layers = getattr(config, "num_hidden_layers", None)
-    identity, recipe = checkpoint.identity, checkpoint.recipe
+    recipe = checkpoint.recipe
     prompts = recipe.prompts
     return {
         "checkpoint_id": checkpoint.checkpoint_id,
         "source": str(checkpoint.resolved.ref),
         "revision": checkpoint.resolved.revision,
-        "weights_sha256": identity.weights_sha256,
-        "tokenizer_sha256": identity.tokenizer_sha256,
-        "config_sha256": identity.config_sha256,
-        "modules_sha256": identity.modules_sha256,
+        **asdict(checkpoint.identity),
         "architecture": type(checkpoint.model).__name__,
         "hidden_size": int(config.hidden_size),
         "layers": None if layers is None else int(layers),

@@ -10,7 +10,7 @@ import numpy as np
 
 from embaudit.checkpoint import Encoder, load_checkpoint
 from embaudit.cli.options import CHECKPOINT_FIELDS, parse_sources, request_options
-from embaudit.corpora import load_corpus
+from embaudit.corpora.load import load_corpus
 from embaudit.declared.document import Column, Table
 from embaudit.measures.socm.clouds import clouds_of
 from embaudit.measures.socm.nuclear import nuclear_norms_on

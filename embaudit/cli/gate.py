@@ -18,7 +18,7 @@ from embaudit.cli.options import CI, warehouse_option, warehouse_path, write_for
 from embaudit.declared.document import count
 from embaudit.pages.general import gate_section, headline
 from embaudit.pages.text import console, print_part, print_section
-from embaudit.remedies.screening.tokens import SEVERITIES, Severity
+from embaudit.remedies.screening import SEVERITIES, Severity
 from embaudit.system.files import replace_atomically
 from embaudit.system.settings import Settings, Warehouse
 from embaudit.warehouse.connect import open_reader

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from embaudit.remedies.mitigation.rows import WAYS, Way
+from embaudit.remedies.mitigation import WAYS, Way
 from embaudit.remedies.temperature import Temperatures
 from embaudit.remedies.temperature.apply import apply_temperature as write
 from embaudit.words.errors import UsageError
@@ -86,7 +86,7 @@ def token_ids(checkpoint: Checkpoint, tokens: str) -> set[int]:
         UsageError: if the checkpoint has no such token, or the list is for another tokenizer.
     """
     from embaudit.measures.sticky.inspect import find_token
-    from embaudit.remedies.screening.tokens import read_token_list
+    from embaudit.remedies.screening import read_token_list
 
     if not Path(tokens).is_file():
         return {find_token(checkpoint, one.strip()) for one in tokens.split(",") if one.strip()}

@@ -13,9 +13,9 @@ from embaudit.checkpoint.weightless import load_tokenizer_alone
 from embaudit.cli.options import warehouse_option, warehouse_path
 from embaudit.declared.document import Column, Table, count
 from embaudit.pages.text import console, print_part, print_table
+from embaudit.remedies.screening import SEVERITIES, Severity, TokenList, read_token_list
 from embaudit.remedies.screening.density import MIN_SCORE, encoder_of_tokens
 from embaudit.remedies.screening.screen import ORDINARY, Outcome, Screen, Suspect
-from embaudit.remedies.screening.tokens import SEVERITIES, Severity, TokenList, read_token_list
 from embaudit.system.settings import Warehouse
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.migrate import require_newest

@@ -13,9 +13,9 @@ from embaudit.cli.display import TerminalDisplay
 from embaudit.cli.options import CHECKPOINT_FIELDS, request_options
 from embaudit.cli.server import prepare_prefect
 from embaudit.declared.document import Column, Table, Value
+from embaudit.declared.figure import FULL
 from embaudit.pages.text import console, print_part, print_table
 from embaudit.questions.audit import AuditRequest
-from embaudit.warehouse.precision import FULL
 from embaudit.words.errors import UsageError
 from embaudit.words.estimate import Estimate
 

@@ -18,8 +18,8 @@ from rich.table import Table
 
 from embaudit.cli.options import as_text, warehouse_option, warehouse_path
 from embaudit.cli.server import prepare_prefect
-from embaudit.corpora import load_corpus
 from embaudit.corpora.catalog import CORPORA
+from embaudit.corpora.load import load_corpus
 from embaudit.steps.staging.files import delete_leftovers, find_leftovers
 from embaudit.system.settings import Settings, Warehouse
 from embaudit.warehouse.connect import open_reader, open_writer

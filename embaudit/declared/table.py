@@ -16,6 +16,19 @@
 expectation suite, the primary key, the comments in the warehouse, ``docs/tables.md``, the figures of gates and
 regressions, the views that collect them, and the table in the warehouse (``DeclaredTable.ddl``).
 
+A row class is also a frozen dataclass of its columns. What computes them does not know its corpus or its audit, so it
+returns a row class without a table, from which that with the table inherits:
+
+    class LengthCell(Row):
+        '''Averages over the pairs between two length bins.'''
+
+        pairs: int = column("Pairs of these texts.", ge=1)
+        socm_mean: float = column("Mean SOCM.", interval=Interval("jackknife over texts", "socm_low", "socm_high"))
+        socm_low: float | None
+        socm_high: float | None
+
+    class SocmLengthRow(LengthCell, OfCorpus, table="socm_length", …):
+
 Importing a declaration does not import pandas, DuckDB, pyarrow or Great Expectations.
 """
 
@@ -26,7 +39,19 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import NoneType, UnionType
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    Self,
+    TypeAlias,
+    Union,
+    dataclass_transform,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from embaudit.declared.figure import Summary, SummaryFigure, Worse
 
@@ -82,6 +107,10 @@ class Interval:
     low: str = ""
     high: str = ""
 
+    def ends(self, value: str) -> tuple[str, str]:
+        """The names of both columns, for a value of that name."""
+        return self.low or f"{value}_low", self.high or f"{value}_high"
+
 
 @dataclass(frozen=True)
 class DeclaredColumn:
@@ -92,6 +121,7 @@ class DeclaredColumn:
         at_least, above: columns of the same row that it must not be below, or must exceed.
         figure: whether gates and comparisons of audits use it; ``Worse`` if one direction is worse.
         dtype: of a figure, its precision as SQL over the table's rows; empty: the audit's.
+        after: the column that it follows in the table; empty: that declared before it.
     """
 
     meaning: str
@@ -107,6 +137,7 @@ class DeclaredColumn:
     is_nullable: bool = False
     members: tuple[str, ...] = ()
     dtype: str = ""
+    after: str = ""
 
     @property
     def staged_type(self) -> str:
@@ -135,6 +166,7 @@ def column(
     figure: bool | Worse = False,
     interval: Interval | None = None,
     dtype: str = "",
+    after: str = "",
 ) -> Any:
     """Declare a column of a ``Row``; see ``DeclaredColumn``.
 
@@ -151,6 +183,7 @@ def column(
         figure,
         interval,
         dtype=dtype,
+        after=after,
     )
 
 
@@ -323,10 +356,22 @@ def _figure_of(column: DeclaredColumn) -> SummaryFigure:
     return SummaryFigure(column.name, column.name, worse, low, high, dtype=column.dtype)
 
 
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(column,))
 class Row:
-    """Base of row classes; a class without ``table`` only contributes columns and rules to its subclasses."""
+    """Base of row classes; a class without ``table`` contributes columns and rules to its subclasses.
+
+    The ends of a column's interval are columns without being declared. A class that is instantiated annotates them.
+    """
 
     table: ClassVar[DeclaredTable]
+    own_columns: ClassVar[Mapping[str, DeclaredColumn]] = {}
+
+    def __new__(cls, **_values: Any) -> Self:
+        # Most row classes have no instance, and making a dataclass takes half a millisecond.
+        for one in reversed(cls.__mro__):
+            if issubclass(one, Row) and one is not Row and "__dataclass_fields__" not in vars(one):
+                dataclass(frozen=True, kw_only=True)(one)
+        return super().__new__(cls)
 
     def __init_subclass__(
         cls,
@@ -342,10 +387,14 @@ class Row:
         lookup: Lookup | None = None,
     ) -> None:
         super().__init_subclass__()
+        cls.own_columns = {name: one for name, one in vars(cls).items() if isinstance(one, DeclaredColumn)}
+        for name in cls.own_columns:
+            # As the class's attribute it would be the default of an instance's.
+            delattr(cls, name)
         if not table:
             return
         columns = dict(_columns_of(cls))
-        ordered = {name: columns[name] for name in dict.fromkeys((*key, *columns))}
+        ordered = _in_place({name: columns[name] for name in dict.fromkeys((*key, *columns))})
         rules = tuple(_rules_of(cls))
         known = {*ordered, *([lookup.name] if lookup else [])}
         for one in rules:
@@ -364,18 +413,19 @@ class Row:
 
 def _columns_of(cls: type) -> Iterator[tuple[str, DeclaredColumn]]:
     """The columns of a class and its bases; each interval's two columns follow its value."""
-    hints = get_type_hints(cls, include_extras=True)
-    # ``get_type_hints`` starts with the base classes: their columns come first.
-    for name, hint in hints.items():
-        declared = getattr(cls, name, None)
-        if not isinstance(declared, DeclaredColumn):
-            if name != "table":
-                raise TypeError(f"{cls.__name__}.{name} is annotated but not declared with column(…)")
+    # Like ``get_type_hints``, base classes first: so are their columns.
+    known = {
+        name: one for base in reversed(cls.__mro__) if issubclass(base, Row) for name, one in base.own_columns.items()
+    }
+    ends = {end for name, one in known.items() if one.interval for end in one.interval.ends(name)}
+    for name, hint in get_type_hints(cls, include_extras=True).items():
+        if get_origin(hint) is ClassVar or name in ends:
             continue
+        declared = known.get(name)
+        if declared is None:
+            raise TypeError(f"{cls.__name__}.{name} is annotated but not declared with column(…)")
         kind, is_nullable, members = _type_of(hint)
-        interval = declared.interval and Interval(
-            declared.interval.method, declared.interval.low or f"{name}_low", declared.interval.high or f"{name}_high"
-        )
+        interval = declared.interval and Interval(declared.interval.method, *declared.interval.ends(name))
         at_least = (*declared.at_least, *([interval.low] if interval else []))
         yield (
             name,
@@ -396,6 +446,15 @@ def _columns_of(cls: type) -> Iterator[tuple[str, DeclaredColumn]]:
                     end,
                     DeclaredColumn(meaning, declared.unit, at_least=above, name=end, type="float64", is_nullable=True),
                 )
+
+
+def _in_place(columns: Mapping[str, DeclaredColumn]) -> dict[str, DeclaredColumn]:
+    """The columns, each that names another after that one."""
+    names = [name for name, one in columns.items() if not one.after]
+    for name, one in columns.items():
+        if one.after:
+            names.insert(names.index(one.after) + 1, name)
+    return {name: columns[name] for name in names}
 
 
 def _type_of(hint: Any) -> tuple[str, bool, tuple[str, ...]]:

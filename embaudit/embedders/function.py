@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
 
-from embaudit.corpora.downstream.task import unit_rows
+from embaudit.corpora.downstream import unit_rows
 from embaudit.words.errors import UsageError
 
 if TYPE_CHECKING:

@@ -22,13 +22,19 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 from pydantic import BaseModel, ConfigDict, Field
 
 from embaudit.corpora.draw import Draw, How
+from embaudit.declared.table import Row, column
 
 if TYPE_CHECKING:
     from embaudit.declared.figure import Summary
     from embaudit.declared.rule import Finding, Rows
-    from embaudit.declared.table import Row
     from embaudit.measures.run import Run
     from embaudit.steps.results import Staged
+
+
+class OfCorpus(Row):
+    """A row about a corpus."""
+
+    corpus: str = column("Name of the corpus in this audit.")
 
 
 # The audit's own (``--dtype``); that of the scan, which is half precision where this is clearly faster; or float32

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from embaudit.checkpoint import TextKind
+from embaudit.corpora.downstream import Scored
 from embaudit.corpora.downstream.labelled import Classification, Clustering
 from embaudit.corpora.downstream.material import (
     MIN_ITEMS,
@@ -20,7 +21,6 @@ from embaudit.corpora.downstream.material import (
     pick_labelled,
 )
 from embaudit.corpora.downstream.retrieval import METRICS, Retrieval, Similarity
-from embaudit.corpora.downstream.task import Scored
 from embaudit.corpora.golden import GOLDEN, GOLDEN_QUERIES
 from embaudit.corpora.judged import DOCUMENTS, QUERIES, label_of, own_of, relevant_of
 from embaudit.measures.impact import ImpactSettings

@@ -20,7 +20,7 @@ from embaudit.checkpoint.loading import PROMPTS
 from embaudit.declared.document import count
 from embaudit.questions.check.verdict import FIRST
 from embaudit.questions.report import AnswerFigure
-from embaudit.statistics.intervals import difference_half_width
+from embaudit.statistics import difference_half_width
 from embaudit.system.settings import Warehouse, warehouse_at
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.migrate import require_newest

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Literal
 
-from embaudit.checkpoint.vocabulary.entries import Category
+from embaudit.checkpoint.vocabulary import Category
 from embaudit.declared.table import COSINE, SHARE, BigInt, Row, Series, column, rule
 
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from embaudit.corpora.openers import os_failure
 from embaudit.corpora.tables import report_damage
-from embaudit.statistics.intervals import exact_share, grouped_half_width
+from embaudit.statistics import exact_share, grouped_half_width
 from embaudit.stores.place import ReadOptions, StorePlace
 from embaudit.stores.template import Template
 from embaudit.words.errors import CorpusError, UsageError

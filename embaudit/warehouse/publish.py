@@ -11,7 +11,7 @@ import duckdb
 import pyarrow.parquet as pq
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
-from embaudit.corpora.scores import Score
+from embaudit.corpora.scores.formats import Score
 from embaudit.steps.staging.files import mark_used
 from embaudit.steps.staging.stage import opened
 from embaudit.system.settings import Warehouse
@@ -58,17 +58,6 @@ def import_scores(warehouse: Warehouse | str, wait_seconds: float, scores: Seque
     replaced = sum(one.key in known for one in scores) - same
     return ImportedScores(len(scores) - same - replaced, replaced, same)
 
-
-__all__ = [
-    "AuditRecord",
-    "ExpectationRow",
-    "MeasureRun",
-    "StagedTable",
-    "publish",
-    "publish_content",
-    "run_write",
-    "was_published",
-]
 
 # Writers of a lake take a lock, so they only conflict if one was killed during its commit or is another program.
 MAX_ATTEMPTS = 20

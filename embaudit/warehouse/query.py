@@ -21,7 +21,7 @@ import duckdb
 from duckdb import StatementType
 
 from embaudit.measures import MEASURES
-from embaudit.remedies.screening.tokens import SEVERITIES, SevereToken, Severity, TokenList
+from embaudit.remedies.screening import SEVERITIES, SevereToken, Severity, TokenList
 from embaudit.system.settings import Warehouse, warehouse_at
 from embaudit.warehouse.connect import open_reader
 from embaudit.warehouse.lake import is_lake

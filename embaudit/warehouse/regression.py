@@ -14,11 +14,10 @@ from typing import Any
 
 import duckdb
 
-from embaudit.declared.figure import Worse
-from embaudit.statistics.intervals import difference_half_width
+from embaudit.declared.figure import FULL, Worse, moved_by_precision
+from embaudit.statistics import difference_half_width
 from embaudit.system.settings import warehouse_at
 from embaudit.warehouse.connect import open_reader
-from embaudit.warehouse.precision import FULL, moved_by_precision
 from embaudit.warehouse.tables import SUMMARIES
 
 

@@ -20,7 +20,7 @@ from small_audits import home_at
 
 from embaudit.cli.main import cli
 from embaudit.questions.report import AnswerFigure
-from embaudit.questions.worse import EarlierFigure, falls
+from embaudit.warehouse.answers import EarlierFigure, falls
 from embaudit.warehouse.publish import run_write
 from embaudit.warehouse.query import run_query
 from embaudit.warehouse.write import replace_rows

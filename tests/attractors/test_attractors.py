@@ -16,8 +16,8 @@ from measure_alone import Tables, answered, found_by, run_on, tables_of
 from tiny import ENGLISH, tiny_bert
 
 from embaudit.checkpoint import Encoder, load_checkpoint
+from embaudit.corpora.downstream import unit_rows
 from embaudit.corpora.downstream.retrieval import NOT_RANKED
-from embaudit.corpora.downstream.task import unit_rows
 from embaudit.measures.attractors.findings import section
 from embaudit.measures.attractors.places import (
     asked_by_all,

@@ -14,10 +14,10 @@ from role_clients import Client, opened
 from some_rows import mostly_slow
 
 from embaudit.checkpoint import Checkpoint
+from embaudit.cli.reference import catalogue
 from embaudit.declared.rule import Finding, guarded
 from embaudit.measures.quality.material import sample_material
 from embaudit.pages.html import render
-from embaudit.pages.rules import catalogue
 from embaudit.questions.blackbox.limit import find_cut, limit_findings
 from embaudit.questions.check.check import CheckReport
 from embaudit.questions.check.served import check_served

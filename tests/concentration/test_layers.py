@@ -28,7 +28,7 @@ from embaudit.measures.layers.layers import (
 )
 from embaudit.measures.layers.steps import Collector, share_that_holds, summarise_layer
 from embaudit.measures.layers.terms import value_output
-from embaudit.statistics.intervals import mean_with_interval
+from embaudit.statistics import mean_with_interval
 from embaudit.words.errors import MeasureError
 from embaudit.words.estimate import Estimate
 

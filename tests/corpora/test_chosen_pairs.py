@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from embaudit.corpora import CORPORA, load_corpus
+from embaudit.corpora.catalog import CORPORA
 from embaudit.corpora.hub_reference import COMMIT, FORM, HubRef
+from embaudit.corpora.load import load_corpus
 from embaudit.corpora.records import read_chosen_pairs
 from embaudit.words.errors import CorpusError
 

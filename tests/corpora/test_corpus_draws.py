@@ -12,8 +12,9 @@ from fake_hub import FakeHub, json_lines
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embaudit.corpora import CORPORA, load_corpus
+from embaudit.corpora.catalog import CORPORA
 from embaudit.corpora.draw import Draw, pair_text
+from embaudit.corpora.load import load_corpus
 from embaudit.corpora.tally import BLANK, Flaw, Text, TextPair, keep_rows
 
 LINES = st.lists(st.sampled_from([*(f"text {place}" for place in range(12)), "", "broken"]), max_size=60)
@@ -129,7 +130,7 @@ def test_limit_keeps_the_first_rows() -> None:
 
 def test_import_and_sample_need_no_heavy_library() -> None:
     code = (
-        "import sys; from embaudit.corpora import load_corpus; load_corpus('sts'); load_corpus('msmarco');"
+        "import sys; from embaudit.corpora.load import load_corpus; load_corpus('sts'); load_corpus('msmarco');"
         "print([m for m in ('torch', 'datasets', 'pandas', 'pyarrow', 'huggingface_hub', 'prefect', 'duckdb')"
         " if m in sys.modules])"
     )

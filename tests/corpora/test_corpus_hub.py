@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 from fake_hub import COMMIT, FakeHub, hub_cache, json_lines
 
-from embaudit.corpora import CORPORA, load_corpus
+from embaudit.corpora.catalog import CORPORA
+from embaudit.corpora.load import load_corpus
 from embaudit.steps.results import StagedCorpus
 from embaudit.system import hub as hub_module
 from embaudit.words.errors import CorpusError, HubOffline, HubUnreachable

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from fake_hub import COMMIT, FakeHub, json_lines
 
-from embaudit.corpora import load_corpus, read_retrieval
+from embaudit.corpora.folders import read_retrieval
 from embaudit.corpora.judged import label_of, load_judged, own_of, relevant_of
+from embaudit.corpora.load import load_corpus
 from embaudit.words.errors import CorpusError
 
 Write = Callable[[str, bytes | str], str]

@@ -13,8 +13,9 @@ from fake_hub import COMMIT, FakeHub, json_lines
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embaudit.corpora import load_corpus, pieces
+from embaudit.corpora import pieces
 from embaudit.corpora.draw import Draw
+from embaudit.corpora.load import load_corpus
 from embaudit.corpora.pieces import choose_pieces, lines_of
 from embaudit.words.errors import CorpusError
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from fake_hub import COMMIT, FakeHub, forget_sessions, hub_cache, json_lines
 
-from embaudit.corpora import load_corpus
 from embaudit.corpora.judged import load_judged
+from embaudit.corpora.load import load_corpus
 from embaudit.words.errors import CorpusError, HubOffline, HubUnreachable
 
 OLD, NEW = "a" * 40, "b" * 40

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from fake_hub import COMMIT, FakeHub, json_lines
 
-from embaudit.corpora import load_corpus
+from embaudit.corpora.load import load_corpus
 from embaudit.words.errors import CorpusError, HubUnreachable
 
 TEXTS = ["one, with a comma", "NA", "null", "a \u2028 separator", "Ünïcode"]
@@ -213,7 +213,7 @@ def test_nothing_is_printed_and_no_other_cache_is_left(hub: FakeHub, tmp_path: P
     hub.repositories["org/d"] = {
         name: body.replace(b"\n", b"\na", 1) for name, body in hub.repositories["org/d"].items()
     }
-    code = "from embaudit.corpora import load_corpus; print(load_corpus('wikipedia', 'hub:org/d').counts.kept)"
+    code = "from embaudit.corpora.load import load_corpus; print(load_corpus('wikipedia', 'hub:org/d').counts.kept)"
     where = {
         "HF_ENDPOINT": hub.endpoint,
         "HF_HOME": str(tmp_path / "hf"),

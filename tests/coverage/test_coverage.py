@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.coverage.command import main
 from benchmarks.coverage.draws import Ended, Population, coverage
-from embaudit.statistics.intervals import mean_with_interval
+from embaudit.statistics import mean_with_interval
 
 ITEMS = np.random.default_rng(0).normal(3, 2, size=500)
 

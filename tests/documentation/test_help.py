@@ -12,8 +12,8 @@ import pytest
 
 import embaudit
 from embaudit.cli.main import COMMANDS, EXAMPLES, HEADINGS, OWN, cli
+from embaudit.cli.reference import catalogue, page_of_rules
 from embaudit.declared.rule import Rule, number, percent, rules_in
-from embaudit.pages.rules import catalogue, page_of_rules
 
 
 def every() -> dict[str, tuple[click.Command, click.Context]]:

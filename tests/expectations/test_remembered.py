@@ -20,8 +20,8 @@ from some_rows import mostly_slow
 from embaudit.steps.staging.stage import write_rows
 from embaudit.warehouse.expectations.check import SCHEMA, check_tables
 from embaudit.warehouse.expectations.suites import configurations_built_once
-from embaudit.warehouse.publish import StagedTable
 from embaudit.warehouse.tables import TABLES
+from embaudit.warehouse.write import StagedTable
 from embaudit.words.errors import StorageError
 
 PLAN = {"socm_text": 4, "socm_pair": 6}

@@ -17,8 +17,9 @@ from some_rows import mostly_slow
 from embaudit.steps.staging.stage import write_columns
 from embaudit.warehouse.expectations.check import ALL_SHARDS, check_tables
 from embaudit.warehouse.expectations.suites import suite_of
-from embaudit.warehouse.publish import ExpectationRow, StagedTable
+from embaudit.warehouse.publish import ExpectationRow
 from embaudit.warehouse.tables import TABLES
+from embaudit.warehouse.write import StagedTable
 from embaudit.words.errors import StorageError
 
 

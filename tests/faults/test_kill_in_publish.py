@@ -16,14 +16,16 @@ from plausible import SCHEMAS, audit_record, measure_runs, plausible_rows, stage
 from runs import rows, statuses, wait_for
 
 from embaudit.steps.staging.stage import write_columns
-from embaudit.warehouse.publish import StagedTable, publish
+from embaudit.warehouse.publish import publish
+from embaudit.warehouse.write import StagedTable
 
 PAIRS = 1_500_000
 PUBLISHER = """
 import sys
 from pathlib import Path
 from plausible import audit_record, measure_runs
-from embaudit.warehouse.publish import StagedTable, publish
+from embaudit.warehouse.publish import publish
+from embaudit.warehouse.write import StagedTable
 import duckdb, pyarrow.parquet
 paths = sorted(Path(sys.argv[2]).glob("*.parquet"))
 staged = [StagedTable(path.name.rsplit("-", 1)[0], (str(path),)) for path in paths]

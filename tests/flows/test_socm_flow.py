@@ -11,7 +11,7 @@ from small_audits import Audited, home_at
 from tiny import tiny_bert
 from warehouse_rows import rows
 
-from embaudit.corpora import CORPORA
+from embaudit.corpora.catalog import CORPORA
 from embaudit.questions.audit import AuditRequest
 from embaudit.words.errors import CorpusError, MeasureError, UsageError
 from embaudit_flows.audit import AuditOutcome, audit

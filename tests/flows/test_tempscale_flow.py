@@ -18,7 +18,7 @@ from tiny import ENGLISH, tiny_bert
 from warehouse_rows import rows
 
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
-from embaudit.corpora import load_corpus
+from embaudit.corpora.load import load_corpus
 from embaudit.questions.audit import AuditRequest
 from embaudit.remedies.temperature import temperature
 from embaudit.words.errors import UsageError

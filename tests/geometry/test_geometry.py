@@ -16,7 +16,7 @@ from sklearn.covariance import ledoit_wolf
 from embaudit.measures.geometry.figures import occurrences, pair_cosines
 from embaudit.measures.geometry.geometry import FIGURES, GROUPS, TOP_DIMENSIONS, Geometry, measure_geometry
 from embaudit.measures.length.spans import MeanCosine, mean_cosine, unit_vectors
-from embaudit.statistics.intervals import NORMAL, student_quantile
+from embaudit.statistics import NORMAL, student_quantile
 from embaudit.words.errors import MeasureError
 from embaudit.words.estimate import Estimate
 

@@ -14,9 +14,9 @@ from sklearn.metrics import v_measure_score
 from tiny import ENGLISH
 
 from embaudit.checkpoint import AskedPrompts, Checkpoint, Encoder, LoadOptions, load_checkpoint
+from embaudit.corpora.downstream import Items, Vectors
 from embaudit.corpora.downstream.labelled import Clustering
 from embaudit.corpora.downstream.material import LabelledTexts, pick_judged
-from embaudit.corpora.downstream.task import Items, Vectors
 from embaudit.measures.impact.arms import (
     Cell,
     clean_and_poisoned,

@@ -43,7 +43,7 @@ from embaudit.measures.languages.steps import (
 )
 from embaudit.measures.run import Run
 from embaudit.pages.html import svg
-from embaudit.statistics.intervals import score_share
+from embaudit.statistics import score_share
 from embaudit.steps.staging.stage import read_rows
 from embaudit.words.estimate import Estimate
 

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embaudit.checkpoint import Checkpoint, Encoder
+from embaudit.measures.length import Rise
 from embaudit.measures.length.curve import (
     CONTROLS,
     MAX_CONTROL_BINS,
     BinValue,
-    Rise,
     control_curves,
     limits_of,
     natural_curve,
@@ -33,6 +33,7 @@ from embaudit.measures.length.spans import (
     windows_of,
 )
 from embaudit.words.errors import MeasureError
+from embaudit.words.estimate import Estimate
 
 
 def value(condition: str, low: int, mean: float | None) -> BinValue:
@@ -57,18 +58,18 @@ def test_shares_are_of_the_bins_that_both_have() -> None:
     )
     assert found["natural"].rise == pytest.approx(0.4)
     assert (found["natural"].first_length, found["natural"].last_length) == (5, 25)
-    assert found["truncation"].of_natural.value == pytest.approx(0.1 / 0.3)
-    assert found["windows"].of_natural.value == pytest.approx(1.0)
-    assert found["windows"].of_truncation.value == pytest.approx(0.4 / 0.2)
-    assert found["natural"].of_natural.value is None
-    assert found["truncation"].of_truncation.value is None
+    assert found["truncation"].share_of_natural == pytest.approx(0.1 / 0.3)
+    assert found["windows"].share_of_natural == pytest.approx(1.0)
+    assert found["windows"].share_of_truncation == pytest.approx(0.4 / 0.2)
+    assert found["natural"].share_of_natural is None
+    assert found["truncation"].share_of_truncation is None
     assert found["input_embeddings"].rise is None
 
 
 def test_a_curve_that_does_not_rise_explains_and_is_explained_by_nothing() -> None:
     found = by_name([*curve("natural", 0.3, 0.3), *curve("truncation", 0.3, 0.2), *curve("windows", 0.1, 0.5)])
-    assert found["windows"].of_natural.value is None
-    assert found["windows"].of_truncation.value is None
+    assert found["windows"].share_of_natural is None
+    assert found["windows"].share_of_truncation is None
     assert found["truncation"].rise == pytest.approx(-0.1)
     assert by_name(curve("natural", 0.3))["natural"].rise is None
     assert by_name([])["natural"].rise is None
@@ -84,7 +85,7 @@ def test_the_interval_of_a_share_leaves_one_text_out_everywhere() -> None:
         BinValue(condition, low, low + 10, low + 5.0, False, mean_cosine(vectors))
         for (condition, low), vectors in zip(names, four, strict=True)
     ]
-    share = by_name(values)["windows"].of_truncation
+    share = Estimate.of(vars(by_name(values)["windows"]), "share_of_truncation")
 
     def share_of(parts: list[np.ndarray]) -> float:
         a, b, c, d = (float(mean_cosine(part).mean or 0) for part in parts)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.checkpoint.anatomy import LayerState, anatomy_of, watching
+from embaudit.measures.length import HeadLength
 from embaudit.measures.length.heads import (
-    HeadLength,
     _Observer,
     claimed_bound,
     deviations,

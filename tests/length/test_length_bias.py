@@ -53,17 +53,17 @@ def test_neighbours_and_ranks_by_loops(labels: list[str | None] | None) -> None:
         unrelated = [j for j in ranking(query) if labels is None or LABELS[j] != LABELS[query]]
         for rank, j in enumerate(unrelated):
             ranks[j].append(rank / (len(unrelated) - 1))
-    assert found.k == K
+    assert found.neighbours == K
     assert found.hubness_spearman == pytest.approx(spearmanr(LENGTHS, hubness).statistic)
     assert found.neighbour_length_ratio == pytest.approx(np.mean(near) / np.mean(LENGTHS))
     assert found.rank_spearman == pytest.approx(
         spearmanr(LENGTHS, [round(float(np.mean(of)), 12) for of in ranks]).statistic
     )
     if labels is None:
-        assert found.accuracy is None
+        assert found.knn_accuracy is None
         assert found.wrong_length_ratio is None
     else:
-        assert found.accuracy == pytest.approx(right / N)
+        assert found.knn_accuracy == pytest.approx(right / N)
         assert found.wrong_length_ratio == pytest.approx(np.mean(other) / np.mean(same))
 
 
@@ -105,11 +105,11 @@ def test_unrelated_pairs_by_loops() -> None:
 
 def test_too_few_texts_one_label_and_one_length_are_undefined() -> None:
     few = neighbour_bias(VECTORS[:3], LENGTHS[:3], None, K)
-    assert (few.hubness_spearman, few.rank_spearman, few.k) == (None, None, 2)
-    assert neighbour_bias(VECTORS[:0], LENGTHS[:0], None, K).k == 0
+    assert (few.hubness_spearman, few.rank_spearman, few.neighbours) == (None, None, 2)
+    assert neighbour_bias(VECTORS[:0], LENGTHS[:0], None, K).neighbours == 0
     assert unrelated_pairs(VECTORS[:3], LENGTHS[:3], None, 4).pairs == 0
-    assert neighbour_bias(VECTORS, LENGTHS, ["one"] * N, K).accuracy is None
-    assert neighbour_bias(VECTORS, LENGTHS, [*LABELS[:-1], None], K).accuracy is None
+    assert neighbour_bias(VECTORS, LENGTHS, ["one"] * N, K).knn_accuracy is None
+    assert neighbour_bias(VECTORS, LENGTHS, [*LABELS[:-1], None], K).knn_accuracy is None
     assert neighbour_bias(VECTORS, np.full(N, 7), LABELS, K).hubness_spearman is None
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
 from embaudit.checkpoint.tensors import stored_tensors
 from embaudit.cli.main import cli
-from embaudit.remedies.mitigation.rows import HOWS, How, replaced
+from embaudit.remedies.mitigation import HOWS, How, replaced
 from embaudit.remedies.mitigation.write import Mitigated, write_mitigated
 from embaudit.words.errors import CheckpointError, StorageError, UsageError
 

@@ -18,7 +18,7 @@ from embaudit.measures.mitigation import REMEDIES, Remedy
 from embaudit.measures.mitigation.remedies import SPACES, encode_with, fitted, insert_all, insert_with, losses
 from embaudit.measures.sticky.points import every_against_every
 from embaudit.measures.sticky.steps.verdicts import treatable
-from embaudit.remedies.mitigation.rows import HOWS, WithoutComponents, pieces, prunable, pruned
+from embaudit.remedies.mitigation import HOWS, WithoutComponents, pieces, prunable, pruned
 from embaudit.remedies.mitigation.write import write_mitigated
 from embaudit.words.errors import NotMeasurable, UsageError
 

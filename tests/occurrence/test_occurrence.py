@@ -22,7 +22,7 @@ from embaudit.measures.occurrence.occurrence import (
     plan_removals,
     take_out,
 )
-from embaudit.statistics.intervals import exact_share, mean_with_interval
+from embaudit.statistics import exact_share, mean_with_interval
 
 VOCABULARY = 12
 LIMIT = 8

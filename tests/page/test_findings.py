@@ -12,12 +12,11 @@ from told_before import unread
 
 from embaudit.declared.rule import MAX_FINDINGS, Finding, Rule
 from embaudit.measures import MEASURES
-from embaudit.measures.findings import find_all
 from embaudit.measures.geometry.work import DOMINATING, ISOTROPY, MATTERS
 from embaudit.measures.impact.findings import LOSS
 from embaudit.measures.layers.findings import TOKENS_ALIKE
 from embaudit.measures.length.findings import LONG_PAIRS, MIN_PAIRS, RANKING, RISE
-from embaudit.measures.listed import load_profile
+from embaudit.measures.listed import find_all, load_profile
 from embaudit.measures.occurrence.work import REMOVAL, SEVERE_TEXTS
 from embaudit.measures.socm.findings import CUT_TEXTS, THROWN_AWAY
 from embaudit.measures.sticky.findings import ONE_COPY, SEARCH, WORST_TOKEN

@@ -20,7 +20,7 @@ from embaudit.measures.quality.scores import SEED, CollectionScorer, answer_rank
 from embaudit.measures.run import Run
 from embaudit.questions.check.check import check
 from embaudit.questions.check.served import check_served
-from embaudit.statistics.intervals import resample_clusters
+from embaudit.statistics import resample_clusters
 from embaudit.steps.corpora import stage_source
 from embaudit.words.errors import UsageError
 

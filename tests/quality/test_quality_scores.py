@@ -15,7 +15,7 @@ from embaudit.measures.quality.material import Collection, ScoredPairs
 from embaudit.measures.quality.measured import WORDS, _tfidf
 from embaudit.measures.quality.scale import _above, _threshold
 from embaudit.measures.quality.scores import SEED, CollectionScorer, PairScorer, ResampledScore
-from embaudit.statistics.intervals import resample_clusters
+from embaudit.statistics import resample_clusters
 
 FEW = 40
 

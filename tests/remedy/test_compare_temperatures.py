@@ -10,7 +10,8 @@ from toy import documents, encode
 from embaudit.corpora.downstream.labelled import Classification
 from embaudit.corpora.downstream.material import Judgements, LabelledTexts
 from embaudit.corpora.downstream.retrieval import Retrieval
-from embaudit.measures.tempscale.compare import ArmScore, Choice, bins_of, compare
+from embaudit.measures.tempscale import ArmScore, Choice
+from embaudit.measures.tempscale.compare import bins_of, compare
 
 GRID = (1.0, 0.9, 0.7, 0.5)
 LABELS = ["abc"[i % 3] for i in range(240)]

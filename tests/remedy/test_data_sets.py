@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
-from embaudit.corpora import load_corpus
+from embaudit.corpora.downstream import in_report, units_of
 from embaudit.corpora.downstream.labelled import Classification
 from embaudit.corpora.downstream.material import GradedPairs, Judgements, LabelledTexts, pick_graded
 from embaudit.corpora.downstream.retrieval import Retrieval, Similarity
-from embaudit.corpora.downstream.task import in_report, units_of
 from embaudit.corpora.draw import content_order
+from embaudit.corpora.load import load_corpus
 from embaudit.words.errors import NotMeasurable
 
 Sets = Mapping[str, list[tuple[str, str, float]]]

@@ -15,10 +15,19 @@ from sklearn.metrics import v_measure_score
 from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.corpora.downstream.labelled import Classification, Clustering, v_measures
 from embaudit.corpora.downstream.material import LabelledTexts, pick_graded, pick_judged, pick_labelled
-from embaudit.measures.tempscale.compare import average_pieces, compare, fitted_baselines, pieces_of
-from embaudit.measures.tempscale.search import MAX_SWEEPS, Found, Taus, descend, report
+from embaudit.measures.tempscale.compare import (
+    MAX_SWEEPS,
+    Found,
+    Taus,
+    average_pieces,
+    compare,
+    descend,
+    fitted_baselines,
+    pieces_of,
+    report,
+)
 from embaudit.measures.tempscale.steps.temperatures import _averaged, content_limit
-from embaudit.remedies.mitigation.rows import Centring, Whitening
+from embaudit.remedies.mitigation import Centring, Whitening
 from embaudit.words.errors import NotMeasurable
 
 LABELLED = [(f"text {i}", "ab"[i % 2]) for i in range(60)]

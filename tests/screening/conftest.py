@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from embaudit.checkpoint.weightless import load_tokenizer_alone
-from embaudit.remedies.screening.tokens import SevereToken, TokenList
+from embaudit.remedies.screening import SevereToken, TokenList
 
 LOSSES = {"river": 0.6, "##ing": 0.5, "stone": 0.3, "[unused1]": 0.4}
 

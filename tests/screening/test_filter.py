@@ -22,6 +22,7 @@ from plausible_sticky import CONTROL_SLOPE, SLOPES
 from ready_warehouses import put_audit
 
 from embaudit.cli.main import cli
+from embaudit.remedies.screening import read_token_list
 from embaudit.remedies.screening.density import (
     CHARACTERS_PER_BATCH,
     FALSE_ALARMS,
@@ -34,7 +35,6 @@ from embaudit.remedies.screening.density import (
     score,
     tokenised,
 )
-from embaudit.remedies.screening.tokens import read_token_list
 from embaudit.words.errors import EmbauditError, UsageError
 
 DOCS = (Path(__file__).parents[2] / "docs/screen.md").read_text()

@@ -21,8 +21,8 @@ from tiny import ENGLISH
 
 from embaudit.checkpoint.weightless import load_tokenizer_alone
 from embaudit.cli.main import cli
+from embaudit.remedies.screening import SevereToken, TokenList
 from embaudit.remedies.screening.density import encoder_of_tokens
-from embaudit.remedies.screening.tokens import SevereToken, TokenList
 from embaudit.words.errors import CheckpointError, CorpusError, UsageError
 
 WORDS = [word for word in ENGLISH.split() if word not in ("river", "stone")]

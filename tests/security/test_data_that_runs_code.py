@@ -17,7 +17,7 @@ from planted_calls import Calls
 from tiny_models import with_dense
 
 from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
-from embaudit.corpora import load_corpus
+from embaudit.corpora.load import load_corpus
 from embaudit.corpora.records import read_chosen_pairs
 from embaudit.questions.audit import AuditRequest
 from embaudit.words.errors import CheckpointError, CorpusError, EmbauditError, UsageError

@@ -21,10 +21,10 @@ from some_rows import mostly_slow
 from embaudit.checkpoint.card import front_matter
 from embaudit.checkpoint.files import read_object
 from embaudit.checkpoint.tensors import stored_tensors
-from embaudit.corpora.scores.read import read_scores
+from embaudit.corpora.scores import read_scores
 from embaudit.questions.passport.passport import read_passport
 from embaudit.questions.vectors.builder import read_fingerprints
-from embaudit.remedies.screening.tokens import read_token_list
+from embaudit.remedies.screening import read_token_list
 from embaudit.system.small_files import CARD_BYTES, MOST_BYTES
 from embaudit.warehouse.gate.policy import load_policy
 from embaudit.watch.watch_list import read_watch_list

@@ -15,7 +15,7 @@ from plausible import SCHEMAS, audit_record, measure_runs, plausible_rows, stage
 
 from embaudit.checkpoint import CheckpointRef, LoadOptions, resolve
 from embaudit.checkpoint.load import describe
-from embaudit.corpora import load_corpus
+from embaudit.corpora.load import load_corpus
 from embaudit.system.settings import warehouse_at
 from embaudit.warehouse.publish import publish
 from embaudit.warehouse.query import run_query

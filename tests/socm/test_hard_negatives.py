@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embaudit.corpora import MinedSource, load_corpus, mined_corpus, read_retrieval
+from embaudit.corpora.catalog import MinedSource, mined_corpus
+from embaudit.corpora.folders import read_retrieval
+from embaudit.corpora.load import load_corpus
 from embaudit.measures.socm.lengths import by_bm25, by_cosine
 from embaudit.words.errors import CorpusError, MeasureError
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from tiny import ENGLISH, tiny_bert
 
 from embaudit.checkpoint import load_checkpoint
-from embaudit.corpora import load_corpus
 from embaudit.corpora.downstream.material import pick_labelled
 from embaudit.corpora.draw import Draw, content_order, rank
+from embaudit.corpora.load import load_corpus
 from embaudit.measures.geometry import GeometrySettings
 from embaudit.measures.geometry.work import corpus_geometry
 from embaudit.measures.layers import LayerSettings

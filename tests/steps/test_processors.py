@@ -107,7 +107,7 @@ import sys
 for name in ("prefect", "duckdb", "great_expectations"):
     sys.modules[name] = None
 from embaudit.checkpoint import load_checkpoint
-from embaudit.corpora import load_corpus
+from embaudit.corpora.load import load_corpus
 from embaudit.measures import MEASURES
 from embaudit.measures.run import Run
 from embaudit.measures.listed import load_profile

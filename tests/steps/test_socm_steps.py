@@ -10,8 +10,8 @@ import pytest
 from tiny import ENGLISH, tiny_bert
 
 from embaudit.checkpoint import Encoder, load_checkpoint
-from embaudit.corpora import load_corpus
 from embaudit.corpora.draw import Draw
+from embaudit.corpora.load import load_corpus
 from embaudit.measures.socm.clouds import token_cloud
 from embaudit.measures.socm.pairs import given_pairs
 from embaudit.measures.socm.steps.summary import socm_contrast, socm_cut

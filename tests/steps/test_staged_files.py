@@ -19,10 +19,10 @@ import pytest
 from some_rows import mostly_slow
 from tiny import ENGLISH, tiny_bert
 
-from embaudit.corpora import load_corpus
 from embaudit.corpora.downstream.material import GradedPairs, Judgements
 from embaudit.corpora.draw import Draw
 from embaudit.corpora.judged import load_judged
+from embaudit.corpora.load import load_corpus
 from embaudit.measures.impact import ImpactSettings
 from embaudit.measures.sticky.moments import Moments
 from embaudit.measures.sticky.steps.files import moment_columns, read_frame, read_moments

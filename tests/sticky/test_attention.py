@@ -19,13 +19,13 @@ from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoin
 from embaudit.checkpoint.anatomy.watch import eager_attention
 from embaudit.measures.sticky.evidence import attention
 from embaudit.measures.sticky.evidence.attention import (
-    AttentionShift,
     attention_received,
     compare_attention,
     permute_tokens,
     received_at,
     wasserstein_distances,
 )
+from embaudit.measures.sticky.tables import StickyAttentionRow
 from embaudit.words.errors import MeasureError
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -311,7 +311,7 @@ def test_rows_against_the_equations_by_hand() -> None:
         assert quantiles(shift, "ordinary") == pytest.approx(np.percentile(values[~groups], [5, 25, 50, 75, 95]))
 
 
-def quantiles(shift: AttentionShift, group: str) -> list[float]:
+def quantiles(shift: StickyAttentionRow, group: str) -> list[float]:
     return [getattr(shift, f"{group}_q{q}") for q in ("05", "25", "50", "75", "95")]
 
 

@@ -30,7 +30,7 @@ from embaudit.measures.sticky.verdicts import (
     validation_rows,
     validation_value,
 )
-from embaudit.statistics.intervals import resample_clusters
+from embaudit.statistics import resample_clusters
 
 U = 0.3
 

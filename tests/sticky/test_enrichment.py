@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from synthetic_points import slow_benjamini_hochberg
 
-from embaudit.checkpoint.vocabulary.entries import TokenEntry
+from embaudit.checkpoint.vocabulary import TokenEntry
 from embaudit.measures.sticky.evidence.enrichment import (
     LABELS,
     NUMBERS,

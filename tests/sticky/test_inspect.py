@@ -13,7 +13,7 @@ import pytest
 from tiny import wordpiece_vocabulary
 
 from embaudit.checkpoint import Checkpoint, Encoder
-from embaudit.checkpoint.vocabulary.entries import read_vocabulary
+from embaudit.checkpoint.vocabulary import read_vocabulary
 from embaudit.measures.sticky import StickySettings
 from embaudit.measures.sticky.effects import Effect, measure_effects
 from embaudit.measures.sticky.insertion import OPERATORS, SentencePair

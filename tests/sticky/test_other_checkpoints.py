@@ -21,7 +21,7 @@ from some_rows import mostly_slow
 from tiny import tiny_bert
 
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
-from embaudit.checkpoint.vocabulary.entries import read_vocabulary
+from embaudit.checkpoint.vocabulary import read_vocabulary
 from embaudit.measures.sticky import StickySettings
 from embaudit.measures.sticky.baseline import sum_entries
 from embaudit.measures.sticky.effects import measure_effects

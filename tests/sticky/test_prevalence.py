@@ -14,7 +14,7 @@ from embaudit.checkpoint import Checkpoint
 from embaudit.measures.sticky.insertion import OPERATORS, Operator, distinct_sentences, make_draw, split_sentences
 from embaudit.measures.sticky.moments import Scores, score
 from embaudit.measures.sticky.search import halves
-from embaudit.measures.sticky.verdicts import MeasuredLosses, losses, noise, prevalence, severity_rows, shares_at_least
+from embaudit.measures.sticky.verdicts import MeasuredLosses, losses, noise, prevalence, shares_at_least
 from embaudit.words.errors import CorpusError, MeasureError
 
 VOCABULARY = 30_000
@@ -96,8 +96,8 @@ def test_tokens_that_were_all_counted_leave_the_rest_to_the_sample() -> None:
         dropped = measured[pilot[~kept[pilot]]]
         both = MeasuredLosses(measured[kept], dropped, VOCABULARY - int(kept.sum()), sigma)
         found = [prevalence(one, [], 100, seed)[1] for one in (alone, both)]
-        widths.append([one.high - one.low for one in found])  # type: ignore[operator]
-        covered.append([one.low <= wanted <= one.high for one in found])  # type: ignore[operator]
+        widths.append([one.estimated_high - one.estimated_low for one in found])  # type: ignore[operator]
+        covered.append([one.estimated_low <= wanted <= one.estimated_high for one in found])  # type: ignore[operator]
         estimates.append([one.estimated for one in found])
     narrow = np.median(widths, axis=0)
     assert narrow[1] < 0.5 * narrow[0]
@@ -112,7 +112,7 @@ def test_the_estimate_is_never_below_what_is_confirmed() -> None:
     assert [(one.validated, one.confirmed) for one in (strong, moderate, weak)] == [(5, 3), (5, 5), (6, 5)]
     assert strong.estimated == pytest.approx(3)
     # No token of the sample is bad, and that is not certain of the others: none of fifty, by Clopper and Pearson.
-    assert (strong.low, strong.high) == (3, pytest.approx(1_000 * (1 - 0.025 ** (1 / 50))))
+    assert (strong.estimated_low, strong.estimated_high) == (3, pytest.approx(1_000 * (1 - 0.025 ** (1 / 50))))
     assert (strong.severity, strong.least_loss) == ("strong", 0.5)
     assert [one.estimated for one in (moderate, weak)] == pytest.approx([5, 5])
 
@@ -122,28 +122,28 @@ def test_the_estimate_is_never_below_what_is_confirmed() -> None:
 def test_an_interval_holds_its_estimate_and_is_no_rounding(loss: float, error: float) -> None:
     """If all losses are equal, resamples differ by rounding alone, and may then miss the estimate."""
     for one in prevalence(MeasuredLosses(NONE, np.full(50, loss), 1_000, error), [], 100, 0):
-        assert (one.low is None) == (one.high is None)
-        if one.low is not None:
-            assert one.low <= one.estimated <= one.high  # type: ignore[operator]
-            assert one.high - one.low > 1  # type: ignore[operator]
+        assert (one.estimated_low is None) == (one.estimated_high is None)
+        if one.estimated_low is not None:
+            assert one.estimated_low <= one.estimated <= one.estimated_high  # type: ignore[operator]
+            assert one.estimated_high - one.estimated_low > 1  # type: ignore[operator]
 
 
 def test_without_a_sample_or_its_noise_nothing_is_estimated() -> None:
     for measured, error in ((np.empty(0), 0.02), (np.zeros(9), float("nan"))):
         found = prevalence(MeasuredLosses(NONE, measured, 1_000, error), [(0.6, 0.55)], 100, 0)
-        assert [(one.estimated, one.low, one.high) for one in found] == [(None, None, None)] * 3
+        assert [(one.estimated, one.estimated_low, one.estimated_high) for one in found] == [(None, None, None)] * 3
         assert [one.confirmed for one in found] == [1, 1, 1]
-        assert [row["is_capped"] for row in severity_rows(found)] == [False] * 3
+        assert [one.is_capped for one in found] == [False] * 3
 
 
 def test_a_count_is_capped_where_there_must_be_more_than_were_validated() -> None:
     measured = np.concatenate([np.full(90, 0.0), np.full(10, 0.4)])
     found = prevalence(MeasuredLosses(NONE, measured, 20_000, 0.02), [(0.4, 0.3)] * 80, 100, 0)
-    rows = {row["severity"]: row for row in severity_rows(found)}
-    assert rows["moderate"]["estimated"] == pytest.approx(2_000, rel=0.01)
-    assert rows["moderate"]["estimated_low"] > 80
-    assert rows["moderate"]["is_capped"]
-    assert not rows["strong"]["is_capped"]
+    rows = {row.severity: row for row in found}
+    assert rows["moderate"].estimated == pytest.approx(2_000, rel=0.01)
+    assert rows["moderate"].estimated_low > 80
+    assert rows["moderate"].is_capped
+    assert not rows["strong"].is_capped
 
 
 def test_a_loss_is_against_the_median_of_the_ordinary() -> None:

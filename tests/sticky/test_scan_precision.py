@@ -13,7 +13,7 @@ from tiny import tiny_bert
 
 from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
 from embaudit.checkpoint.precision import ProductSeconds
-from embaudit.corpora import load_corpus
+from embaudit.corpora.load import load_corpus
 from embaudit.measures.run import Run
 from embaudit.measures.sticky import StickySettings
 from embaudit.measures.sticky.moments import insert_tokens, score

@@ -22,9 +22,9 @@ from embaudit.measures.sticky.moments import (
     rho,
     rho_before,
     score,
-    severity,
 )
 from embaudit.measures.sticky.points import Points, every_against_every, given_pairs
+from embaudit.measures.sticky.tables import severity_of as severity
 from embaudit.words.errors import MeasureError
 
 DRAWS, ANCHORS, GROUPS = 3, 5, 2

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embaudit.checkpoint import Checkpoint, Encoder
-from embaudit.checkpoint.vocabulary.entries import read_vocabulary
-from embaudit.corpora import load_corpus
+from embaudit.checkpoint.vocabulary import read_vocabulary
+from embaudit.corpora.load import load_corpus
 from embaudit.measures.sticky.evidence.enrichment import enrichment_rows
 from embaudit.measures.sticky.evidence.shape import (
     GROUPS,

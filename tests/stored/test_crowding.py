@@ -15,7 +15,7 @@ from words_function import MeanOfWords
 
 import embaudit
 from embaudit.checkpoint import Checkpoint, Encoder
-from embaudit.corpora import load_corpus
+from embaudit.corpora.load import load_corpus
 from embaudit.embedders.checkpoint import CheckpointFunction
 from embaudit.pages.html import render
 from embaudit.questions.report import CrowdingRow, WrongRow

@@ -15,7 +15,7 @@ from embaudit.questions.vectors.findings import findings_alone
 from embaudit.questions.vectors.forms import form_of_index
 from embaudit.questions.vectors.neighbours import two_lengths, two_spaces
 from embaudit.questions.vectors.profile import RowDraw, profile_of
-from embaudit.statistics.intervals import exact_count
+from embaudit.statistics import exact_count
 from embaudit.stores.store import RowBatch, Store
 
 

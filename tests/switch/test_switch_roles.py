@@ -7,7 +7,7 @@ import pytest
 
 from embaudit.questions.switch.quality import in_two_roles
 from embaudit.questions.switch.search import first_ten, shared
-from embaudit.statistics.intervals import NORMAL
+from embaudit.statistics import NORMAL
 from embaudit.words.estimate import Estimate
 
 

@@ -16,7 +16,7 @@ from embaudit.corpora.downstream.material import best_f1, lets_other_share_throu
 from embaudit.questions.switch.material import OldAndNew, search_of_vectors
 from embaudit.questions.switch.quality import LAMBDAS, fit_least_squares, fit_orthogonal
 from embaudit.questions.switch.search import MIXED, NEW, measure_search
-from embaudit.statistics.intervals import MIN_UNITS
+from embaudit.statistics import MIN_UNITS
 
 # Few different values, so that there are ties.
 VALUES = st.integers(-20, 20).map(lambda number: number / 20)

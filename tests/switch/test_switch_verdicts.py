@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from some_rows import mostly_slow
 
-from embaudit.corpora.downstream.task import unit_rows
+from embaudit.corpora.downstream import unit_rows
 from embaudit.declared.chart import Chart
 from embaudit.measures.quality.material import ScoredPairs
 from embaudit.pages.html import render

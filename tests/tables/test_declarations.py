@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import tomllib
+from dataclasses import FrozenInstanceError, asdict
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -15,7 +16,8 @@ from embaudit.declared.figure import Summary, SummaryFigure, Worse, cell_view, f
 from embaudit.declared.table import COSINE, Interval, Row, Series, column, computed, rule
 from embaudit.measures import MEASURES
 from embaudit.measures.length.curve import CONDITIONS
-from embaudit.measures.sticky.moments import PROTOCOLS, Severity
+from embaudit.measures.sticky.moments import PROTOCOLS
+from embaudit.measures.sticky.tables import Severity
 from embaudit.measures.tempscale.compare import ArmName, Recommendation
 from embaudit.warehouse.connect import open_reader, open_writer
 from embaudit.warehouse.lake import WRITER_TABLE
@@ -122,6 +124,40 @@ def test_columns_are_keys_first_then_in_order_with_intervals() -> None:
     (figure,) = table.summary.figures
     assert (figure.name, figure.low, figure.high) == ("share", "share_low", "share_high")
     assert [one.name for one in table.rules] == ["share_and_more", "share_is_small"]
+
+
+class Measured(Row):
+    """What is computed, whichever corpus it is about."""
+
+    count: int = column("How many.")
+    share: float = column("A share.", interval=Interval("made up"))
+    share_low: float | None
+    share_high: float | None
+    last: str = column("The last.")
+
+
+class Published(Measured, Shared, table="published", key=("corpus",), item="{corpus}"):
+    """Its table."""
+
+    share: float = column("A share.", interval=Interval("made up"), figure=True)
+    between: int = column("In between.", after="count")
+    at_the_end: int = column("At the end.")
+
+
+def test_a_result_is_an_instance_of_what_its_table_inherits_from() -> None:
+    names = ["corpus", "share", "share_low", "share_high", "count", "between", "last", "at_the_end"]
+    assert list(Published.table.columns) == names
+    result = Measured(count=1, share=0.5, share_low=0.4, share_high=None, last="")
+    assert result == Measured(count=1, share=0.5, share_low=0.4, share_high=None, last="")
+    assert (
+        vars(result) == asdict(result) == {"count": 1, "share": 0.5, "share_low": 0.4, "share_high": None, "last": ""}
+    )
+    row = Published(corpus="a", between=2, at_the_end=3, **vars(result))
+    assert vars(row).keys() == set(names)
+    with pytest.raises(FrozenInstanceError):
+        result.count = 2  # type: ignore[misc]
+    with pytest.raises(TypeError, match=r"missing.*last"):
+        Measured(count=1, share=0.5, share_low=0.4, share_high=0.6)  # type: ignore[call-arg]
 
 
 def test_rules_read_the_columns_that_they_name() -> None:

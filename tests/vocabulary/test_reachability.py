@@ -15,7 +15,7 @@ from tokenizers.models import WordPiece
 from tokenizers.pre_tokenizers import BertPreTokenizer
 from transformers import PreTrainedTokenizerFast
 
-from embaudit.checkpoint.vocabulary.entries import TokenEntry, read_vocabulary
+from embaudit.checkpoint.vocabulary import TokenEntry, read_vocabulary
 from embaudit.checkpoint.vocabulary.reachability import Target, completions, texts_reaching
 from embaudit.checkpoint.vocabulary.script import WordMarks, token_bytes
 

@@ -19,8 +19,8 @@ from some_rows import mostly_slow
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers
 from transformers import ByT5Tokenizer, PreTrainedTokenizerFast
 
-from embaudit.checkpoint.vocabulary import entries as vocabulary
-from embaudit.checkpoint.vocabulary.entries import (
+from embaudit.checkpoint import vocabulary
+from embaudit.checkpoint.vocabulary import (
     TokenEntry,
     category_of,
     ids_without_row,
@@ -439,5 +439,5 @@ def test_any_vocabulary(tokens: list[str], size: int) -> None:
 
 def test_no_heavy_import() -> None:
     heavy = "{'transformers', 'torch', 'tokenizers', 'prefect', 'duckdb', 'great_expectations'}"
-    code = f"import sys, embaudit.checkpoint.vocabulary.entries; print(sorted({heavy} & set(sys.modules)))"
+    code = f"import sys, embaudit.checkpoint.vocabulary; print(sorted({heavy} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"

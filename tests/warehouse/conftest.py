@@ -11,7 +11,7 @@ from postgres_server import USER, Postgres
 from warehouse_rows import FEW
 
 from embaudit.system.settings import Lake
-from embaudit.warehouse.publish import StagedTable
+from embaudit.warehouse.write import StagedTable
 
 
 @pytest.fixture

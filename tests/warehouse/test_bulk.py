@@ -58,7 +58,8 @@ from pathlib import Path
 from plausible import audit_record, measure_runs
 from embaudit.warehouse.expectations.check import check_tables
 from embaudit.system.processors import peak_memory
-from embaudit.warehouse.publish import StagedTable, publish
+from embaudit.warehouse.publish import publish
+from embaudit.warehouse.write import StagedTable
 
 folder, warehouse, pairs = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
 by_table = groupby(sorted(folder.glob("*.parquet")), key=lambda path: path.name.rsplit("-", 1)[0])

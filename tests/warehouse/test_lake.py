@@ -17,10 +17,10 @@ from embaudit.steps.staging.stage import write_rows
 from embaudit.system.settings import Lake, Warehouse
 from embaudit.warehouse.connect import open_reader, open_writer
 from embaudit.warehouse.lake import WRITER_TABLE
-from embaudit.warehouse.publish import StagedTable, import_scores, publish, publish_content
+from embaudit.warehouse.publish import import_scores, publish, publish_content
 from embaudit.warehouse.query import named_queries, require_inside, run_query
 from embaudit.warehouse.tables import TABLES
-from embaudit.warehouse.write import transaction
+from embaudit.warehouse.write import StagedTable, transaction
 from embaudit.words.errors import EmbauditError, StorageError, UsageError, WarehouseError
 
 # Each opening loads two extensions and asks a server: half a second.

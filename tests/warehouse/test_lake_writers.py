@@ -20,8 +20,9 @@ from embaudit.system.settings import Lake
 from embaudit.warehouse import connect
 from embaudit.warehouse import publish as publishing
 from embaudit.warehouse.connect import open_reader, open_writer
-from embaudit.warehouse.publish import StagedTable, publish
+from embaudit.warehouse.publish import publish
 from embaudit.warehouse.tables import TABLES
+from embaudit.warehouse.write import StagedTable
 
 pytestmark = pytest.mark.slow
 

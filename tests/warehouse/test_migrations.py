@@ -24,9 +24,10 @@ from embaudit.warehouse.migrate import (
     migrate,
     upgrade_step,
 )
-from embaudit.warehouse.publish import StagedTable, publish
+from embaudit.warehouse.publish import publish
 from embaudit.warehouse.query import named_queries, run_query
 from embaudit.warehouse.tables import TABLES
+from embaudit.warehouse.write import StagedTable
 from embaudit.words.errors import WarehouseError
 
 LOG_TABLES = {"audit", "measure_run", "expectation_result", "schema_migration"}

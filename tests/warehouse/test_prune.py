@@ -21,7 +21,8 @@ from embaudit.system.settings import Lake, Warehouse
 from embaudit.warehouse import prune as vacuums
 from embaudit.warehouse.connect import open_reader, open_writer
 from embaudit.warehouse.prune import DETAIL_TABLES, Keep, prune, vacuum
-from embaudit.warehouse.publish import StagedTable, publish
+from embaudit.warehouse.publish import publish
+from embaudit.warehouse.write import StagedTable
 from embaudit.words.errors import StorageError, UsageError, WarehouseError
 
 COUNTS = {name: len(rows) for name, rows in plausible_rows().items()}
@@ -215,7 +216,8 @@ PUBLISHER = """
 import sys
 from pathlib import Path
 from plausible import audit_record, expectation, measure_runs
-from embaudit.warehouse.publish import StagedTable, publish
+from embaudit.warehouse.publish import publish
+from embaudit.warehouse.write import StagedTable
 warehouse, staging, name = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
 staged = [StagedTable(path.name.rsplit("-", 1)[0], (str(path),)) for path in sorted(staging.glob("*.parquet"))]
 print("publishing", flush=True)

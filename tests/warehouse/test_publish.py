@@ -19,9 +19,9 @@ from warehouse_rows import FEW, rows
 from embaudit.steps.staging.stage import write_rows
 from embaudit.warehouse.connect import open_writer
 from embaudit.warehouse.expectations.check import check_tables
-from embaudit.warehouse.publish import StagedTable, publish, publish_content
+from embaudit.warehouse.publish import publish, publish_content
 from embaudit.warehouse.tables import TABLES
-from embaudit.warehouse.write import write_table
+from embaudit.warehouse.write import StagedTable, write_table
 from embaudit.words.errors import StorageError, WarehouseError
 
 AUDIT_TABLES = [name for name, table in TABLES.items() if table.scope == "audit"]

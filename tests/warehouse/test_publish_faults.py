@@ -14,8 +14,9 @@ from plausible import SCHEMAS, audit_record, measure_runs, plausible_rows, stage
 from warehouse_rows import FEW, rows
 
 from embaudit.steps.staging.stage import write_columns
-from embaudit.warehouse.publish import StagedTable, publish
+from embaudit.warehouse.publish import publish
 from embaudit.warehouse.tables import TABLES
+from embaudit.warehouse.write import StagedTable
 from embaudit.words.errors import StorageError
 
 PAIRS = 600_000

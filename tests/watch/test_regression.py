@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from plausible import plausible_rows
 
+from embaudit.declared.figure import OF_INTERVAL
 from embaudit.measures.sticky.steps.verdicts import ACCEPTED_SHARE
-from embaudit.warehouse.precision import OF_INTERVAL
 from embaudit.warehouse.regression import RULES, Figure, compare, read_figures
 
 SOCM = ("socm_summary", "wikipedia", "socm_mean")

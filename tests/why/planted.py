@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from kept_texts import PACKAGED, Kept, parquet
 
-from embaudit.remedies.screening.tokens import SevereToken, TokenList
+from embaudit.remedies.screening import SevereToken, TokenList
 from tests.planted_indexes import built, graph, on_the_ground, without_links_to, written
 
 

@@ -19,7 +19,7 @@ from embaudit.measures.sticky import StickySettings, inspect
 from embaudit.measures.sticky.inspect import decoded
 from embaudit.measures.sticky.steps.files import TokenShard, read_pairs, token_shards
 from embaudit.measures.sticky.steps.reference import SCORED_TOKENS_PER_SHARD
-from embaudit.statistics.intervals import spearman
+from embaudit.statistics import spearman
 from embaudit.steps.progress import tracked
 from embaudit.steps.results import CheckpointSpec, Staged, encoder_of
 from embaudit.steps.step import Outputs, step

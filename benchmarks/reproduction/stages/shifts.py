@@ -17,7 +17,7 @@ from embaudit.measures.sticky.plan import choose_controls
 from embaudit.measures.sticky.steps.evidence import shifts
 from embaudit.measures.sticky.steps.files import Sample
 from embaudit.measures.sticky.steps.sentences import choose_sentences, read_tokens, token_similarity
-from embaudit.statistics.intervals import mean_with_interval
+from embaudit.statistics import mean_with_interval
 from embaudit.steps.staging.stage import read_rows
 
 TOKENS = 10

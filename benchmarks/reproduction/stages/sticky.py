@@ -27,7 +27,7 @@ from embaudit.measures.sticky.steps.reference import (
 )
 from embaudit.measures.sticky.steps.sentences import given_pairs, read_tokens, token_similarity
 from embaudit.measures.sticky.verdicts import adaptive_threshold
-from embaudit.statistics.intervals import spearman
+from embaudit.statistics import spearman
 from embaudit.steps.results import Staged
 from embaudit.steps.staging.stage import read_rows
 from embaudit.system.files import replace_atomically

@@ -1,6 +1,6 @@
 """Finds a text that produces a vocabulary id, to show that the id is reachable.
 
-Used by ``embaudit.checkpoint.vocabulary.entries`` for ids that do not survive a round trip of decoding and encoding
+Used by ``embaudit.checkpoint.vocabulary`` for ids that do not survive a round trip of decoding and encoding
 alone. The text "##ing" never produces WordPiece's ``##ing``, but a word ending in "ing" does; CLIP's ``worl`` needs a
 word that continues; a byte of a UTF-8 sequence needs a whole character.
 

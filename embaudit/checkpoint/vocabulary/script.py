@@ -1,10 +1,10 @@
-"""The Unicode script of a token, used by ``embaudit.checkpoint.vocabulary.entries`` and shown with every sticky token.
+"""The Unicode script of a token, used by ``embaudit.checkpoint.vocabulary`` and shown with every sticky token.
 
 The code-point tables are those of the ``regex`` package; this file only has the names to ask for.
 
 The kind of a vocabulary entry: word, subword, byte, digits, punctuation, or reserved row.
 
-Used by ``embaudit.checkpoint.vocabulary.entries`` and shown with every sticky token, since sticky tokens are rarely
+Used by ``embaudit.checkpoint.vocabulary`` and shown with every sticky token, since sticky tokens are rarely
 ordinary words. Everything here is derived from the token string as written in the vocabulary.
 """
 

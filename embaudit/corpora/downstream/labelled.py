@@ -11,9 +11,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from embaudit.corpora.downstream import Items, Vectors, in_report, unit_rows
 from embaudit.corpora.downstream.material import LabelledTexts
-from embaudit.corpora.downstream.task import Items, Vectors, in_report, unit_rows
-from embaudit.statistics.intervals import MIN_UNITS, Interval, mean_interval, percentile_intervals
+from embaudit.statistics import MIN_UNITS, Interval, mean_interval, percentile_intervals
 
 Method = Literal["classification_knn", "classification_logistic"]
 MAX_STEPS = 1_000

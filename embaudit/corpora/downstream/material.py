@@ -23,7 +23,7 @@ import numpy as np
 import scipy
 
 from embaudit.corpora.draw import content_order, pair_text
-from embaudit.statistics.intervals import CONFIDENCE, MIN_UNITS, Interval, exact_share
+from embaudit.statistics import CONFIDENCE, MIN_UNITS, Interval, exact_share
 from embaudit.words.errors import NotMeasurable
 from embaudit.words.estimate import Estimate
 

@@ -12,9 +12,9 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from embaudit.corpora.downstream import Items, Scores, Vectors, in_report, unit_rows, units_of
 from embaudit.corpora.downstream.material import GradedPairs, Judgements
-from embaudit.corpora.downstream.task import Items, Scores, Vectors, in_report, unit_rows, units_of
-from embaudit.statistics.intervals import Interval, correlation_interval, mean_interval, mean_spearman
+from embaudit.statistics import Interval, correlation_interval, mean_interval, mean_spearman
 
 Metric = Literal["ndcg_10", "mrr_10", "recall_10"]
 METRICS: tuple[Metric, ...] = get_args(Metric)

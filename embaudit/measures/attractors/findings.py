@@ -11,7 +11,7 @@ from typing import Any
 from embaudit.declared.document import Column, Part, Section, Table
 from embaudit.declared.rule import Finding, Level, Rows, Rule, interval, percent
 from embaudit.measures.attractors import AttractorsSettings
-from embaudit.statistics.intervals import MIN_UNITS
+from embaudit.statistics import MIN_UNITS
 
 Row = dict[str, Any]
 # An interval that reaches three times the limit says nothing.

@@ -11,13 +11,13 @@ from math import comb
 
 import numpy as np
 
+from embaudit.corpora.downstream import unit_rows
 from embaudit.corpora.downstream.retrieval import CUT as NEAREST
 from embaudit.corpora.downstream.retrieval import NOT_RANKED, ranked
-from embaudit.corpora.downstream.task import unit_rows
 from embaudit.measures.collection import RESAMPLES
 from embaudit.measures.geometry.figures import skewness, spectral_figures
 from embaudit.measures.quality.scores import ResampledScore
-from embaudit.statistics.intervals import MIN_UNITS, score_share, unit_weights
+from embaudit.statistics import MIN_UNITS, score_share, unit_weights
 from embaudit.words.estimate import Estimate
 
 SEED = 0

@@ -12,11 +12,11 @@ from functools import cached_property
 
 import numpy as np
 
-from embaudit.corpora.downstream.task import in_report
+from embaudit.corpora.downstream import in_report
 from embaudit.corpora.draw import content_order
 from embaudit.measures.collection import RESAMPLES, best_of
 from embaudit.measures.quality.material import Collection
-from embaudit.statistics.intervals import mean_interval
+from embaudit.statistics import mean_interval
 from embaudit.words.estimate import Estimate
 
 # The median document must fall into more than so many pieces of the smallest size.

@@ -15,7 +15,7 @@ from embaudit.declared.document import Column, Part, Section, Table
 from embaudit.declared.rule import Finding, Level, Rows, Rule, interval, number
 from embaudit.measures.compression import CompressionSettings
 from embaudit.measures.compression.steps import DRAWS
-from embaudit.statistics.intervals import MIN_UNITS, student_quantile
+from embaudit.statistics import MIN_UNITS, student_quantile
 
 # Two points of nDCG@10 are what choosing among good checkpoints makes; the interval must exclude a larger loss. On the
 # sample's 90 queries, intervals of cuts and of bits are ±.02 to ±.04 wide, so they are seldom held or refuted there:

@@ -43,7 +43,7 @@ from embaudit.corpora.downstream.retrieval import overlaps, ranked
 from embaudit.measures.collection import RESAMPLES, Searched, collection_of, read_collection
 from embaudit.measures.compression import MEASURE_VERSION, CompressionRow, CompressionSettings, Way
 from embaudit.measures.run import Run
-from embaudit.statistics.intervals import mean_interval
+from embaudit.statistics import mean_interval
 from embaudit.steps.results import CheckpointSpec, Staged, checkpoint_of
 from embaudit.steps.step import Outputs, step
 from embaudit.system.small_files import card_text

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from embaudit.declared.figure import Worse
 from embaudit.declared.table import COSINE, ROUNDED_SHARE, SHARE, TOLERANCE, Interval, Row, Series, column, rule
-from embaudit.measures.measure import DrawnSettings, Measure, parts_of
+from embaudit.measures.measure import DrawnSettings, Measure, OfCorpus, parts_of
 
 
 class GeometrySettings(DrawnSettings):
@@ -27,10 +27,9 @@ OF_THIRDS = Interval("jackknife leaving out thirds of the texts, null below ten"
 OF_SHARE = Interval("Wilson's interval of a share, null below ten")
 
 
-class GeometryRow(Row, table="geometry", key=("corpus",), item="{corpus}"):
+class GeometryRow(OfCorpus, table="geometry", key=("corpus",), item="{corpus}"):
     """How the served vectors of a corpus fill their space; values that are undefined on these texts are null."""
 
-    corpus: str = column("Name of the corpus in this audit.")
     corpus_id: str = column("Id of the corpus.")
     texts: int = column("N, the texts sampled from it.", ge=0, at_least="truncated")
     truncated: int = column("Texts truncated to the checkpoint's length limit.", ge=0)
@@ -126,16 +125,20 @@ class GeometryRow(Row, table="geometry", key=("corpus",), item="{corpus}"):
         return ~((effective_rank > most) | (rankme > most))
 
 
-class GeometryDimensionRow(Row, table="geometry_dimension", key=("corpus", "rank")):
-    """One of the ten dimensions that contribute most to the mean cosine of a corpus."""
+class Dimension(Row):
+    """One dimension of the unit vectors."""
 
-    corpus: str = column("Name of the corpus in this audit.")
-    rank: int = column("1 is the largest contribution.", within=(1, 10))
     dimension: int = column("Index in the vector; 0 is the first.", ge=0)
     contribution: float = column("Mean over pairs of û_i v̂_i; over all dimensions they add up to the mean cosine.")
     share: float | None = column("contribution / mean cosine; null if that is not positive.")
     mean: float = column("Mean of û_i over the texts.", within=COSINE)
     deviation: float = column("Standard deviation of û_i over the texts.", within=ROUNDED_SHARE)
+
+
+class GeometryDimensionRow(Dimension, OfCorpus, table="geometry_dimension", key=("corpus", "rank")):
+    """One of the ten dimensions that contribute most to the mean cosine of a corpus."""
+
+    rank: int = column("1 is the largest contribution.", within=(1, 10))
 
 
 ROWS: tuple[type[Row], ...] = (GeometryRow, GeometryDimensionRow)

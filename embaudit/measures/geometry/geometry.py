@@ -38,6 +38,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from embaudit.measures.geometry import Dimension
 from embaudit.measures.geometry.figures import (
     COMPONENTS,
     contributions,
@@ -49,7 +50,7 @@ from embaudit.measures.geometry.figures import (
     smooth_figures,
 )
 from embaudit.measures.length.spans import unit_vectors
-from embaudit.statistics.intervals import MIN_UNITS, NORMAL, grouped_half_width, score_share, student_half_width
+from embaudit.statistics import MIN_UNITS, NORMAL, grouped_half_width, score_share, student_half_width
 from embaudit.words.estimate import Estimate
 
 GROUPS = 25
@@ -190,23 +191,6 @@ TOP_DIMENSIONS = 10
 
 
 @dataclass(frozen=True)
-class Dimension:
-    """One dimension of the unit vectors.
-
-    Attributes:
-        contribution: contribution to the mean cosine.
-        share: contribution / mean cosine; None if that is not positive.
-        mean, deviation: mean and standard deviation of the coordinate over texts.
-    """
-
-    dimension: int
-    contribution: float
-    share: float | None
-    mean: float
-    deviation: float
-
-
-@dataclass(frozen=True)
 class Geometry:
     """The geometry of N vectors.
 
@@ -270,4 +254,5 @@ def _dimension(place: int, units: np.ndarray, by_dimension: np.ndarray) -> Dimen
     mean, own = by_dimension.sum(), float(by_dimension[place])
     coordinate = units[:, place]
     share = own / float(mean) if mean > 0 else None
-    return Dimension(place, own, share, float(coordinate.mean()), float(coordinate.std()))
+    mean, deviation = float(coordinate.mean()), float(coordinate.std())
+    return Dimension(dimension=place, contribution=own, share=share, mean=mean, deviation=deviation)

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from embaudit.declared.figure import Worse
 from embaudit.declared.table import COSINE, ROUNDED_SHARE, TOLERANCE, BigInt, Interval, Row, Series, column, rule
-from embaudit.measures.measure import DownstreamSettings, Measure, Readable, Work, parts_of
+from embaudit.measures.measure import DownstreamSettings, Measure, OfCorpus, Readable, Work, parts_of
 
 
 class ImpactSettings(DownstreamSettings):
@@ -77,23 +77,23 @@ class _Effect(Row):
         return ~arm.isin(["clean", "ordinary"]) | beyond.isna()
 
 
-def _as_figure(declared: Any) -> Any:
+def _as_figure(name: str) -> Any:
     """For arms only: another checkpoint has other tokens."""
-    return replace(declared, figure=LOWER_SCORE)
+    return replace(_Effect.own_columns[name], figure=LOWER_SCORE)
 
 
 class ImpactRow(
     _Effect,
+    OfCorpus,
     table="impact",
     key=("corpus", "metric", "arm", "poisoned"),
     item="{corpus}, {metric}, {arm}, {poisoned}",
 ):
     """The effect of an arm's tokens on a score, on average over the tokens."""
 
-    corpus: str = column("Name of the corpus in this audit.")
-    score: float | None = _as_figure(_Effect.score)
-    change: float | None = _as_figure(_Effect.change)
-    beyond: float | None = _as_figure(_Effect.beyond)
+    score: float | None = _as_figure("score")
+    change: float | None = _as_figure("change")
+    beyond: float | None = _as_figure("beyond")
     corpus_id: str = column("Id of the corpus.")
     tokens: int = column("Tokens of the arm, each measured alone.", ge=0)
     items: int = column("Queries, texts or pairs.", ge=1, at_least="units")
@@ -110,19 +110,19 @@ class ImpactRow(
         return ((held > 0) == is_poisoned) & ((tokens > 0) == is_poisoned) & ((copies == 0) | is_poisoned)
 
 
-class ImpactDataSetRow(_Effect, table="impact_data_set", key=("corpus", "metric", "data_set", "arm", "poisoned")):
+class ImpactDataSetRow(
+    _Effect, OfCorpus, table="impact_data_set", key=("corpus", "metric", "data_set", "arm", "poisoned")
+):
     """The effect of an arm's tokens on the score of one data set, where a corpus has several."""
 
-    corpus: str = column("Name of the corpus in this audit.")
     data_set: str = column("Name of the data set: of its file, or of its repository on the hub.")
     items: int = column("Pairs.", ge=1, at_least="units")
     units: int = column("Resampling units of the bootstrap: pairs that share a sentence form one unit.", ge=1)
 
 
-class ImpactTokenRow(_Effect, table="impact_token", key=("corpus", "metric", "arm", "poisoned", "token_id")):
+class ImpactTokenRow(_Effect, OfCorpus, table="impact_token", key=("corpus", "metric", "arm", "poisoned", "token_id")):
     """The effect of one token on a score."""
 
-    corpus: str = column("Name of the corpus in this audit.")
     token_id: int = column("Id of the token.", ge=0)
     token: str = column("The token as written in the vocabulary.")
 
@@ -132,10 +132,9 @@ class ImpactTokenRow(_Effect, table="impact_token", key=("corpus", "metric", "ar
         return arm != "clean"
 
 
-class ImpactQueryRow(Row, table="impact_query", key=("corpus", "query", "arm", "poisoned"), detail=True):
+class ImpactQueryRow(OfCorpus, table="impact_query", key=("corpus", "query", "arm", "poisoned"), detail=True):
     """An arm's effect on one query, on average over its tokens; for comparing checkpoints on the same queries."""
 
-    corpus: str = column("Name of the corpus in this audit.")
     query: str = column("Text of the query.")
     arm: Arm = column(ARM)
     poisoned: Share = column(POISONED)

@@ -8,7 +8,7 @@ For arm a with a set T_a of tokens, s(t) a task's score with t in the texts and 
 
     score_a = mean over T_a of s(t);   change_a = score_a − s(0);   beyond_a = score_a − score_ordinary
 
-Intervals are paired (``embaudit.corpora.downstream.task``) and treat the tokens of an arm as fixed.
+Intervals are paired (``embaudit.corpora.downstream``) and treat the tokens of an arm as fixed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, Literal
 import numpy as np
 
 from embaudit.checkpoint import Encoder
-from embaudit.corpora.downstream.task import PairedScores, Scored
+from embaudit.corpora.downstream import PairedScores, Scored
 from embaudit.corpora.draw import content_order
 from embaudit.declared.rule import Rows
 from embaudit.measures.sticky.plan import choose_controls

@@ -13,9 +13,9 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
+from embaudit.corpora.downstream import Scored, Vectors
 from embaudit.corpora.downstream.material import Judgements
 from embaudit.corpora.downstream.retrieval import Similarity
-from embaudit.corpora.downstream.task import Scored, Vectors
 from embaudit.measures.impact import (
     MEASURE_VERSION,
     ImpactDataSetRow,

@@ -10,7 +10,7 @@ import numpy as np
 from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.checkpoint.agreement import KINDS, long_text
 from embaudit.checkpoint.tokenizer import NO_LIMIT
-from embaudit.corpora.downstream.task import unit_rows
+from embaudit.corpora.downstream import unit_rows
 from embaudit.declared.rule import Finding, Rule, number
 from embaudit.measures.integrity.numerics import HardTexts
 

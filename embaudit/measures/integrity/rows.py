@@ -18,12 +18,12 @@ from math import sqrt
 from typing import TYPE_CHECKING
 
 from embaudit.checkpoint import Checkpoint
-from embaudit.checkpoint.vocabulary.entries import special_ids
+from embaudit.checkpoint.vocabulary import special_ids
 from embaudit.checkpoint.vocabulary.script import is_marker, script_of
 from embaudit.declared.rule import Finding, Rule, interval, percent
 from embaudit.measures.integrity.blocks import UNTRAINED_EMBEDDINGS
 from embaudit.measures.integrity.lattice import Look, can_tell, look_at
-from embaudit.statistics.intervals import exact_share
+from embaudit.statistics import exact_share
 
 if TYPE_CHECKING:
     import torch

@@ -10,7 +10,7 @@ from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.agreement import KINDS
 from embaudit.checkpoint.files import read_object
 from embaudit.checkpoint.tokenizer import TOKENIZER_CONFIG
-from embaudit.checkpoint.vocabulary.entries import ids_without_row, special_ids
+from embaudit.checkpoint.vocabulary import ids_without_row, special_ids
 from embaudit.declared.rule import Finding, Level, Rule, percent
 from embaudit.measures.integrity.letter_case import UNKNOWN_WORDS, ids_alone, words
 

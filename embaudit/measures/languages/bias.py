@@ -27,7 +27,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from embaudit.corpora.downstream.task import unit_rows
+from embaudit.corpora.downstream import unit_rows
 
 # Cosines of equal texts in batches of different width differ by float32 rounding.
 EQUAL = 1e-6

@@ -35,11 +35,11 @@ import numpy as np
 from embaudit.checkpoint import Encoder
 from embaudit.checkpoint.card import front_matter
 from embaudit.checkpoint.vocabulary.script import script_of
-from embaudit.corpora.downstream.task import unit_rows
+from embaudit.corpora.downstream import unit_rows
 from embaudit.measures.languages import MEASURE_VERSION, LanguageRow, LanguagesSettings
 from embaudit.measures.languages.bias import EQUAL, Bias, all_cosines, biases, by_characters, centred
 from embaudit.measures.run import Run
-from embaudit.statistics.intervals import MIN_UNITS, mean_interval, score_share
+from embaudit.statistics import MIN_UNITS, mean_interval, score_share
 from embaudit.steps.progress import tracked
 from embaudit.steps.results import CheckpointSpec, Staged, encoder_of
 from embaudit.steps.step import Outputs, step

@@ -11,21 +11,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
 from embaudit.declared.figure import Worse
 from embaudit.declared.table import ROUNDED_SHARE, SHARE, TOLERANCE, BigInt, Interval, Row, Series, column, rule
-from embaudit.measures.measure import DrawnSettings, Measure, Readable, Work, parts_of
+from embaudit.measures.measure import DrawnSettings, Measure, OfCorpus, Readable, Work, parts_of
 
 OVER_TEXTS = Interval("Student's t over texts")
 
 
-class LayerTextRow(Row, table="layer_text", key=("corpus", "position", "layer"), detail=True):
+class LayerTextRow(OfCorpus, table="layer_text", key=("corpus", "position", "layer"), detail=True):
     """One text in one layer; undefined values (0/0) are null, and texts of one token have no rows."""
 
-    corpus: str = column("Name of the corpus in this audit.")
     position: BigInt = column("Index of the text in the corpus.")
     layer: int = column("Layer; 0 is the first.", ge=0)
     tokens: int = column("n, special tokens included.", ge=2)
@@ -59,10 +58,17 @@ class LayerTextRow(Row, table="layer_text", key=("corpus", "position", "layer"),
         return bound.isna() | ~(normalised_spread > bound)
 
 
-class LayerStatRow(Row, table="layer_stat", key=("corpus", "layer"), item="{corpus}, layer {layer}"):
+def _mean(name: str, figure: bool | Worse = True) -> Any:
+    """What a layer has in a text, averaged over texts; of pooled states it is a figure with a worse direction."""
+    of_text = LayerTextRow.own_columns[name]
+    meaning, *rest = of_text.meaning.removesuffix(".").split(";")
+    said = ";".join((f"{meaning}, mean over texts", *rest))
+    return replace(of_text, meaning=f"{said}.", at_least=(), figure=figure, interval=OVER_TEXTS)
+
+
+class LayerStatRow(OfCorpus, table="layer_stat", key=("corpus", "layer"), item="{corpus}, layer {layer}"):
     """One layer over a corpus: means over texts, and ratios of means."""
 
-    corpus: str = column("Name of the corpus in this audit.")
     corpus_id: str = column("Id of the corpus.")
     layer: int = column("Layer; 0 is the first.", ge=0)
     family: str = column("Declared architecture of the checkpoint.")
@@ -75,40 +81,18 @@ class LayerStatRow(Row, table="layer_stat", key=("corpus", "layer"), item="{corp
     truncated: int = column("Texts truncated to the checkpoint's length limit.", ge=0)
     tokens_mean: float = column("Mean of n, special tokens included.", unit="tokens", ge=2)
     value_output_norm: float = column("‖W_o W_v‖₂, a constant of the checkpoint.", figure=True)
-    lambda_head_mean: float = column(
-        "λ_h of each head, averaged over heads, mean over texts.", ge=0, figure=True, interval=OVER_TEXTS
-    )
-    lambda_head_max: float = column("The largest λ_h, mean over texts.", ge=0, figure=True, interval=OVER_TEXTS)
-    lambda_head_averaged_attention: float = column(
-        "λ of the head-averaged A with the full W_o W_v, mean over texts.", ge=0, figure=True, interval=OVER_TEXTS
-    )
-    lambda_multi_head_bound: float = column(
-        "(Σ √λ_h)², a bound for any combination of heads, mean over texts.", ge=0, figure=True, interval=OVER_TEXTS
-    )
-    lambda_gaussian: float = column(
-        "λ if the entries of H were independent Gaussians, mean over texts.", ge=0, figure=True, interval=OVER_TEXTS
-    )
-    contraction: float | None = column("S(Z)/S(H), measured, mean over texts.", ge=0, figure=True, interval=OVER_TEXTS)
-    contraction_normed: float | None = column(
-        "S(Z)/S(norm(H)), mean over texts; null if attention reads H itself.", ge=0, figure=True, interval=OVER_TEXTS
-    )
-    r: float | None = column("S(H)/‖μ(Y)‖², mean over texts.", ge=0, figure=True, interval=OVER_TEXTS)
-    c: float | None = column(
-        "[S(X)/‖μ(X)‖²] / [S(Y)/‖μ(Y)‖²], mean over texts.", ge=0, figure=True, interval=OVER_TEXTS
-    )
-    normalised_spread: float | None = column(
-        "S(X)/‖μ(X)‖², mean over texts.",
-        ge=0,
-        figure=True,
-        interval=OVER_TEXTS,
-    )
-    within_text_cosine: float | None = column(
-        "Mean cosine over all token pairs, self-pairs included, mean over texts.",
-        within=ROUNDED_SHARE,
-        figure=True,
-        interval=OVER_TEXTS,
-    )
-    sigma_a: float = column("‖PA‖₂, mean over heads, mean over texts.", ge=0, figure=True, interval=OVER_TEXTS)
+    lambda_head_mean: float = _mean("lambda_head_mean")
+    lambda_head_max: float = _mean("lambda_head_max")
+    lambda_head_averaged_attention: float = _mean("lambda_head_averaged_attention")
+    lambda_multi_head_bound: float = _mean("lambda_multi_head_bound")
+    lambda_gaussian: float = _mean("lambda_gaussian")
+    contraction: float | None = _mean("contraction")
+    contraction_normed: float | None = _mean("contraction_normed")
+    r: float | None = _mean("r")
+    c: float | None = _mean("c")
+    normalised_spread: float | None = _mean("normalised_spread")
+    within_text_cosine: float | None = _mean("within_text_cosine")
+    sigma_a: float = _mean("sigma_a")
     contraction_of_means: float | None = column(
         "S(Z)/S(H) as a ratio of means over texts, as in the definition (a ratio of expectations).", figure=True
     )
@@ -127,10 +111,9 @@ class LayerStatRow(Row, table="layer_stat", key=("corpus", "layer"), item="{corp
     )
 
 
-class LayerHeadStatRow(Row, table="layer_head_stat", key=("corpus", "layer", "head")):
-    """One attention head over a corpus."""
+class HeadStat(Row):
+    """One head of one layer: means over texts, and constants of its weights."""
 
-    corpus: str = column("Name of the corpus in this audit.")
     layer: int = column("Layer; 0 is the first.")
     head: int = column("Head; 0 is the first.")
     lambda_mean: float = column("λ_h, mean over texts.", ge=0)
@@ -141,22 +124,18 @@ class LayerHeadStatRow(Row, table="layer_head_stat", key=("corpus", "layer", "he
     value_norm: float = column("‖W_v^h‖₂.", ge=0)
 
 
-class PooledStatRow(Row, table="pooled_stat", key=("corpus",), item="{corpus}"):
+class LayerHeadStatRow(HeadStat, OfCorpus, table="layer_head_stat", key=("corpus", "layer", "head")):
+    """One attention head over a corpus."""
+
+
+class PooledStatRow(OfCorpus, table="pooled_stat", key=("corpus",), item="{corpus}"):
     """The token states that are pooled into the served vector, over a corpus."""
 
-    corpus: str = column("Name of the corpus in this audit.")
     corpus_id: str = column("Id of the corpus.")
     texts: int = column("Texts of at least two tokens.", ge=1)
     has_final_norm: bool = column("Whether a norm follows the last layer; if not, pooling reads that layer's output.")
-    normalised_spread: float | None = column(
-        "S(X)/‖μ(X)‖², mean over texts.", ge=0, figure=Worse("lower", relative=0.1), interval=OVER_TEXTS
-    )
-    within_text_cosine: float | None = column(
-        "Mean cosine over all token pairs, self-pairs included, mean over texts.",
-        within=ROUNDED_SHARE,
-        figure=Worse("higher", absolute=0.02),
-        interval=OVER_TEXTS,
-    )
+    normalised_spread: float | None = _mean("normalised_spread", Worse("lower", relative=0.1))
+    within_text_cosine: float | None = _mean("within_text_cosine", Worse("higher", absolute=0.02))
     normalised_spread_of_means: float | None = column("S(X)/‖μ(X)‖² as a ratio of means over texts.", figure=True)
 
 

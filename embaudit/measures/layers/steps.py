@@ -18,6 +18,7 @@ from embaudit.checkpoint.anatomy import anatomy_of
 from embaudit.corpora.draw import Draw
 from embaudit.measures.layers import (
     MEASURE_VERSION,
+    HeadStat,
     LayerHeadStatRow,
     LayerSettings,
     LayerStatRow,
@@ -27,7 +28,7 @@ from embaudit.measures.layers import (
 from embaudit.measures.layers.layers import LAMBDAS, RATIOS, LayerBatch, PooledBatch
 from embaudit.measures.layers.terms import ValueOutput
 from embaudit.measures.run import Run
-from embaudit.statistics.intervals import mean_with_interval
+from embaudit.statistics import mean_with_interval
 from embaudit.steps.corpora import drawn_texts
 from embaudit.steps.progress import tracked
 from embaudit.steps.results import CheckpointSpec, Staged, StagedCorpus, encoder_of
@@ -157,20 +158,6 @@ class PooledStat:
     has_final_norm: bool
     means: dict[str, Estimate]
     normalised_spread_of_means: float | None
-
-
-@dataclass(frozen=True)
-class HeadStat:
-    """One head of one layer: means over texts, and constants of its weights (``weights.ValueOutput``)."""
-
-    layer: int
-    head: int
-    lambda_mean: float
-    attention_spread: float
-    sigma_a: float
-    sigma_a_max: float
-    value_output_norm: float
-    value_norm: float
 
 
 def summarise_layer(layer: int, values: Mapping[str, np.ndarray]) -> LayerStat:

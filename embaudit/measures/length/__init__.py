@@ -28,7 +28,7 @@ from embaudit.declared.table import (
     computed,
     rule,
 )
-from embaudit.measures.measure import Asked, DrawnSettings, Measure, Readable, Work, parts_of
+from embaudit.measures.measure import Asked, DrawnSettings, Measure, OfCorpus, Readable, Work, parts_of
 
 DIFFERENCE: Range = (-1, 1)
 Condition = Literal["natural", "truncation", "windows", "input_embeddings"]
@@ -36,10 +36,9 @@ Condition = Literal["natural", "truncation", "windows", "input_embeddings"]
 NORM_TOLERANCE = 1e-3
 
 
-class LengthBinRow(Row, table="length_bin", key=("corpus", "condition", "low")):
+class LengthBinRow(OfCorpus, table="length_bin", key=("corpus", "condition", "low")):
     """Mean cosine of texts in one length bin under one condition; lengths are before truncation."""
 
-    corpus: str = column("Name of the corpus in this audit.")
     condition: Condition = column("What is compared: whole texts, or one of three controls.")
     low: int = column("Shortest length in the bin, without special tokens.", unit="tokens", ge=0)
     high: int = column(
@@ -64,10 +63,9 @@ class LengthBinRow(Row, table="length_bin", key=("corpus", "condition", "low")):
         return cosine_mean.notna() == (texts > 1)
 
 
-class LengthRiseRow(Row, table="length_rise", key=("corpus", "condition"), item="{corpus}, {condition}"):
-    """A condition's rise from the first to the last bin that has a mean; all null if fewer than two have one."""
+class Rise(Row):
+    """A condition's rise from the first to the last bin that has a mean."""
 
-    corpus: str = column("Name of the corpus in this audit.")
     condition: Condition = column("What is compared: whole texts, or one of three controls.")
     first_length: float | None = column("Length of the first bin.", unit="tokens", ge=0)
     last_length: float | None = column("Length of the last bin.", unit="tokens", ge=0, at_least="first_length")
@@ -80,6 +78,12 @@ class LengthRiseRow(Row, table="length_rise", key=("corpus", "condition"), item=
     share_of_truncation: float | None = column(
         "rise / rise of truncations of the same texts.", figure=True, interval=Interval("jackknife over texts")
     )
+    share_of_truncation_low: float | None
+    share_of_truncation_high: float | None
+
+
+class LengthRiseRow(Rise, OfCorpus, table="length_rise", key=("corpus", "condition"), item="{corpus}, {condition}"):
+    """A condition's rise from the first to the last bin that has a mean; all null if fewer than two have one."""
 
     @rule
     def rise_is_difference_of_ends(first_cosine: Series, last_cosine: Series, rise: Series) -> Series:
@@ -88,10 +92,9 @@ class LengthRiseRow(Row, table="length_rise", key=("corpus", "condition"), item=
         return (expected.isna() & rise.isna()) | ((rise - expected).abs() <= TOLERANCE)
 
 
-class LengthSummaryRow(Row, table="length_summary", key=("corpus",)):
-    """Effect of length on nearest neighbours and ranks in a corpus."""
+class _Lengths(OfCorpus):
+    """How long the texts of a corpus are, beside what is read of them."""
 
-    corpus: str = column("Name of the corpus in this audit.")
     corpus_id: str = column("Id of the corpus.")
     texts: int = column(
         "Texts of at least one token.", ge=0, at_least=("beyond_read", "beyond_configured", "control_texts")
@@ -107,10 +110,12 @@ class LengthSummaryRow(Row, table="length_summary", key=("corpus",)):
     tokens_mean: float | None = column("Mean length.", unit="tokens")
     tokens_median: float | None = column("Median length.", unit="tokens")
     tokens_max: int | None = column("Largest length.", unit="tokens")
+
+
+class NeighbourBias(Row):
+    """Length and neighbourhoods over N texts; None if undefined."""
+
     neighbours: int = column("k, the number of nearest neighbours.", ge=0)
-    is_labelled: bool = column(
-        "Whether every text has a label, with at least two labels in all; texts with different labels are unrelated."
-    )
     hubness_spearman: float | None = column(
         "Spearman's ρ between length and k-occurrence, the number of texts that have a text among their k nearest.",
         within=COSINE,
@@ -126,6 +131,15 @@ class LengthSummaryRow(Row, table="length_summary", key=("corpus",)):
     wrong_length_ratio: float | None = column(
         "Mean length of neighbours with another label / of neighbours with the same label.", ge=0
     )
+
+
+class LengthSummaryRow(NeighbourBias, _Lengths, table="length_summary", key=("corpus",)):
+    """Effect of length on nearest neighbours and ranks in a corpus."""
+
+    is_labelled: bool = column(
+        "Whether every text has a label, with at least two labels in all; texts with different labels are unrelated.",
+        after="neighbours",
+    )
     long_pairs: BigInt = column("Unrelated pairs in the longest third of the texts.", ge=0)
     long_pairs_mean: float | None = column("Their mean cosine.", within=COSINE)
     short_pairs_mean: float | None = column("Mean cosine of unrelated pairs in the shortest third.", within=COSINE)
@@ -134,10 +148,9 @@ class LengthSummaryRow(Row, table="length_summary", key=("corpus",)):
     )
 
 
-class LengthPairRow(Row, table="length_pair", key=("corpus", "rank")):
+class LengthPairRow(OfCorpus, table="length_pair", key=("corpus", "rank")):
     """One of the highest-scoring unrelated pairs of long texts."""
 
-    corpus: str = column("Name of the corpus in this audit.")
     rank: int = column("1 is the highest cosine.", ge=1)
     first: BigInt = column("Position of the first text in the corpus.", ge=0)
     second: BigInt = column("Position of the second text in the corpus.", above="first")
@@ -148,20 +161,10 @@ class LengthPairRow(Row, table="length_pair", key=("corpus", "rank")):
     cosine: float = column("Cosine similarity of the two.", within=COSINE)
 
 
-class LengthRankingRow(
-    Row,
-    table="length_ranking",
-    key=("corpus", "condition", "relevant"),
-    item="{corpus}, {condition}, {relevant} documents",
-):
-    """How often relevant documents are outranked by short and by long irrelevant ones."""
+class OutrankedShares(Row):
+    """How often relevant documents of one length are outranked."""
 
-    corpus: str = column("Name of the collection in this audit.")
-    condition: Literal["natural", "cut"] = column("Documents as they are read, or all cut to one length.")
     relevant: Literal["short", "long"] = column("Length of the relevant document.")
-    boundary: float = column("Median document length; longer documents count as long.", unit="tokens", ge=0)
-    read: int = column("Limit up to which documents are read, without special tokens.", unit="tokens", ge=1)
-    documents: int = column("Documents that are ranked.", ge=2)
     pairs: int = column("Pairs of a query and a relevant document.", ge=1, at_least="units")
     units: int = column(
         "Resampling units of the bootstrap: queries that share a relevant document form one unit.", ge=1
@@ -178,6 +181,27 @@ class LengthRankingRow(
         figure=True,
         interval=Interval("bootstrap over units, null below ten", "low", "high"),
     )
+    low: float | None
+    high: float | None
+
+
+class LengthRankingRow(
+    OutrankedShares,
+    table="length_ranking",
+    key=("corpus", "condition", "relevant"),
+    item="{corpus}, {condition}, {relevant} documents",
+):
+    """How often relevant documents are outranked by short and by long irrelevant ones."""
+
+    corpus: str = column("Name of the collection in this audit.")
+    condition: Literal["natural", "cut"] = column("Documents as they are read, or all cut to one length.")
+    boundary: float = column(
+        "Median document length; longer documents count as long.", unit="tokens", ge=0, after="relevant"
+    )
+    read: int = column(
+        "Limit up to which documents are read, without special tokens.", unit="tokens", ge=1, after="boundary"
+    )
+    documents: int = column("Documents that are ranked.", ge=2, after="read")
 
     @rule
     def difference_is_of_shares(by_short: Series, by_long: Series, difference: Series) -> Series:
@@ -185,10 +209,9 @@ class LengthRankingRow(
         return (difference - (by_short - by_long)).abs() <= TOLERANCE
 
 
-class LengthSigmaRow(Row, table="length_sigma", key=("corpus", "layer", "head", "length")):
-    """One attention head at one length, on truncations of the same texts: means over texts, and shares of texts."""
+class HeadLength(Row):
+    """One head at one length: means over texts, and shares of texts; None if no text has a value."""
 
-    corpus: str = column("Name of the corpus in this audit.")
     layer: int = column("Layer; 0 is the first.", ge=0)
     head: int = column("Head; 0 is the first.", ge=0)
     length: int = column("Length without special tokens.", unit="tokens", ge=1)
@@ -211,6 +234,10 @@ class LengthSigmaRow(Row, table="length_sigma", key=("corpus", "layer", "head", 
     hc_energy: float | None = column(
         "‖PX‖_F/‖X‖_F of the layer's output, the same for all its heads.", within=ROUNDED_SHARE
     )
+
+
+class LengthSigmaRow(HeadLength, OfCorpus, table="length_sigma", key=("corpus", "layer", "head", "length")):
+    """One attention head at one length, on truncations of the same texts: means over texts, and shares of texts."""
 
     @computed(at_least="sigma_a")
     def frobenius_and_tolerance(frobenius: Series) -> Series:

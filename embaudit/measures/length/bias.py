@@ -18,44 +18,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import scipy
 
-from embaudit.corpora.downstream.task import unit_rows, units_of
+from embaudit.corpora.downstream import unit_rows, units_of
+from embaudit.measures.length import NeighbourBias, OutrankedShares
 from embaudit.measures.length.spans import unit_vectors
-from embaudit.statistics.intervals import mean_interval
+from embaudit.statistics import mean_interval
 from embaudit.words.estimate import Estimate
 
 MIN_TEXTS = 4
 LONG_SHARE = 1 / 3
 HIGH_QUANTILE = 0.95
-
-
-@dataclass(frozen=True)
-class NeighbourBias:
-    """Length and neighbourhoods over N texts; None if undefined.
-
-    Attributes:
-        k: number of neighbours per text.
-        hubness_spearman, hubness_p: ρ between length and hubness, and its p-value, which is approximate since hubness
-            values are not independent.
-        neighbour_length_ratio: mean length of all neighbours / mean length of the texts.
-        short_neighbour_length_ratio: the same for the neighbours of the shortest third.
-        rank_spearman: ρ between length and mean rank (0 nearest) as an unrelated text in other texts' rankings;
-            negative if long texts rank too high.
-        accuracy: accuracy of the k neighbours' vote on the label; None without labels.
-        wrong_length_ratio: mean length of neighbours with another label / of neighbours with the same label.
-    """
-
-    k: int
-    hubness_spearman: float | None = None
-    hubness_p: float | None = None
-    neighbour_length_ratio: float | None = None
-    short_neighbour_length_ratio: float | None = None
-    rank_spearman: float | None = None
-    accuracy: float | None = None
-    wrong_length_ratio: float | None = None
 
 
 @dataclass(frozen=True)
@@ -97,7 +73,9 @@ def neighbour_bias(
     N = len(vectors)
     k = min(k, N - 1)
     if N < MIN_TEXTS:
-        return NeighbourBias(max(k, 0))
+        return NeighbourBias(
+            neighbours=max(k, 0), **{one: None for one in NeighbourBias.own_columns if one != "neighbours"}
+        )
     units = unit_vectors(vectors)
     similarity = units @ units.T
     np.fill_diagonal(similarity, -np.inf)
@@ -111,14 +89,14 @@ def neighbour_bias(
     ranked = np.isfinite(mean_rank)
     accuracy, wrong = (None, None) if codes is None else _votes(nearest, codes, lengths)
     return NeighbourBias(
-        k,
-        rho,
-        p,
-        float(lengths[nearest].mean() / lengths.mean()),
-        float(lengths[nearest[short]].mean() / lengths.mean()),
-        _spearman(lengths[ranked], mean_rank[ranked])[0],
-        accuracy,
-        wrong,
+        neighbours=k,
+        hubness_spearman=rho,
+        hubness_p=p,
+        neighbour_length_ratio=float(lengths[nearest].mean() / lengths.mean()),
+        short_neighbour_length_ratio=float(lengths[nearest[short]].mean() / lengths.mean()),
+        rank_spearman=_spearman(lengths[ranked], mean_rank[ranked])[0],
+        knn_accuracy=accuracy,
+        wrong_length_ratio=wrong,
     )
 
 
@@ -205,27 +183,6 @@ RESAMPLES = 1_000
 CUT_QUANTILE = 0.1
 
 
-@dataclass(frozen=True)
-class OutrankedShares:
-    """How often relevant documents of one length are outranked.
-
-    Attributes:
-        pairs: number of (query, relevant document) pairs.
-        units: number of groups of queries that share relevant documents.
-        by_short, by_long: mean share of the short and of the long irrelevant documents that outrank.
-        low, high: 95 % bootstrap over units; None if there are too few.
-    """
-
-    relevant: str
-    pairs: int
-    units: int
-    by_short: float
-    by_long: float
-    difference: float
-    low: float | None
-    high: float | None
-
-
 def outranked(
     documents: np.ndarray,
     queries: np.ndarray,
@@ -261,7 +218,7 @@ def outranked(
     return [_mean("long" if long else "short", rows, seed) for long, rows in found.items() if rows]
 
 
-def _mean(relevant: str, rows: Sequence[tuple[float, float, int]], seed: int) -> OutrankedShares:
+def _mean(relevant: Literal["short", "long"], rows: Sequence[tuple[float, float, int]], seed: int) -> OutrankedShares:
     by_short, by_long, units = (np.array(column) for column in zip(*rows, strict=True))
     difference = float((by_short - by_long).mean())
     _, low, high = Estimate.holding(difference, mean_interval(by_short - by_long, units, RESAMPLES, seed))

@@ -26,6 +26,7 @@ import numpy as np
 from embaudit.checkpoint import Encoder
 from embaudit.checkpoint.encoder import Progress, no_progress
 from embaudit.checkpoint.tokenizer import position_limit
+from embaudit.measures.length import Condition, Rise
 from embaudit.measures.length.spans import (
     LengthBin,
     MeanCosine,
@@ -35,11 +36,11 @@ from embaudit.measures.length.spans import (
     spans_of,
     windows_of,
 )
-from embaudit.statistics.intervals import jackknife_half_width
+from embaudit.statistics import jackknife_half_width
 from embaudit.words.estimate import Estimate
 
-CONTROLS = ("truncation", "windows", "input_embeddings")
-CONDITIONS = ("natural", *CONTROLS)
+CONTROLS: tuple[Condition, ...] = ("truncation", "windows", "input_embeddings")
+CONDITIONS: tuple[Condition, ...] = ("natural", *CONTROLS)
 # A model with 8 192 positions has 82 bins: encoding every span at each of them would cost forty times its length.
 MAX_CONTROL_BINS = 8
 
@@ -54,7 +55,7 @@ class BinValue:
         beyond_limit: whether it exceeds the checkpoint's configured limit, though there are positions for it.
     """
 
-    condition: str
+    condition: Condition
     low: int
     high: int
     length: float
@@ -136,11 +137,7 @@ def control_curves(
     for one, windows in zip(reached, averaged, strict=True):
         cut = [span[: one.length] for span in spans]
         encoded = encoder.encode_ids([encoder.checkpoint.with_special_tokens(ids) for ids in cut], progress)
-        for condition, vectors in (
-            ("truncation", encoded),
-            ("windows", windows),
-            ("input_embeddings", _input_embeddings(encoder, cut)),
-        ):
+        for condition, vectors in zip(CONTROLS, (encoded, windows, _input_embeddings(encoder, cut)), strict=True):
             values.append(_value(condition, encoder, one, float(one.length), mean_cosine(vectors)))
     nothing = mean_cosine(np.empty((0, 1)))
     return [
@@ -177,7 +174,7 @@ def _input_embeddings(encoder: Encoder, spans: Sequence[list[int]]) -> np.ndarra
     return np.stack([table[span].double().mean(dim=0).cpu().numpy() for span in spans])
 
 
-def _value(condition: str, encoder: Encoder, one: LengthBin, length: float, cosine: MeanCosine) -> BinValue:
+def _value(condition: Condition, encoder: Encoder, one: LengthBin, length: float, cosine: MeanCosine) -> BinValue:
     beyond = length > encoder.checkpoint.content_limit
     return BinValue(condition, one.low, one.high, length, beyond, cosine)
 
@@ -186,34 +183,9 @@ def _value(condition: str, encoder: Encoder, one: LengthBin, length: float, cosi
 MIN_RISE = 0.01
 
 
-@dataclass(frozen=True)
-class Rise:
-    """Rise of one condition from the first to the last bin with a mean.
-
-    Attributes:
-        of_natural: relative to the natural curve, between the bins that both have.
-        of_truncation: the same, relative to truncations of the same texts; its interval is a jackknife over texts.
-    """
-
-    condition: str
-    first_length: float | None
-    last_length: float | None
-    first_cosine: float | None
-    last_cosine: float | None
-    of_natural: Estimate
-    of_truncation: Estimate
-
-    @property
-    def rise(self) -> float | None:
-        """None if fewer than two bins have a mean."""
-        if self.first_cosine is None or self.last_cosine is None:
-            return None
-        return self.last_cosine - self.first_cosine
-
-
 def rises(values: Iterable[BinValue]) -> list[Rise]:
     """The rises of the four conditions, in the order of CONDITIONS."""
-    by_condition: dict[str, dict[int, BinValue]] = {name: {} for name in CONDITIONS}
+    by_condition: dict[Condition, dict[int, BinValue]] = {name: {} for name in CONDITIONS}
     for value in values:
         if value.cosine.mean is not None:
             by_condition[value.condition][value.low] = value
@@ -222,15 +194,18 @@ def rises(values: Iterable[BinValue]) -> list[Rise]:
     for name, curve in by_condition.items():
         ends = _ends(curve, curve)
         first, last = (curve[low] for low in ends) if ends else (None, None)
+        of_natural = Estimate() if name == "natural" else _share(curve, natural)
+        of_truncation = Estimate() if name in ("natural", "truncation") else _share(curve, truncation)
         found.append(
             Rise(
-                name,
-                first.length if first else None,
-                last.length if last else None,
-                first.cosine.mean if first else None,
-                last.cosine.mean if last else None,
-                Estimate(None) if name == "natural" else _share(curve, natural),
-                Estimate(None) if name in ("natural", "truncation") else _share(curve, truncation),
+                condition=name,
+                first_length=first.length if first else None,
+                last_length=last.length if last else None,
+                first_cosine=first.cosine.mean if first else None,
+                last_cosine=last.cosine.mean if last else None,
+                rise=_mean(curve, ends[1]) - _mean(curve, ends[0]) if ends else None,
+                share_of_natural=of_natural.value,
+                **of_truncation.columns("share_of_truncation"),
             )
         )
     return found

@@ -30,6 +30,7 @@ from embaudit.checkpoint.anatomy.watch import TOLERANCE
 from embaudit.checkpoint.encoder import Progress, no_progress
 from embaudit.measures.layers.layers import batches_of_one_length, constants
 from embaudit.measures.layers.terms import largest_singular_values
+from embaudit.measures.length import HeadLength
 from embaudit.words.errors import MeasureError
 
 if TYPE_CHECKING:
@@ -45,34 +46,6 @@ def claimed_bound(n: int | np.ndarray, sigma_s: np.ndarray) -> np.ndarray:
 # One layer's attention weights per batch, read a dozen times: 2^22 float32 are 16 MB, which stay in a CPU's caches.
 WEIGHTS_PER_BATCH = {"cpu": 2**22}
 ON_OTHER_DEVICES = 2**25
-
-
-@dataclass(frozen=True)
-class HeadLength:
-    """One head at one length: means over texts, and shares of texts; None if no text has a value.
-
-    Attributes:
-        length: without special tokens; ``tokens``, n, includes special tokens and the prompt.
-        is_causal: no token attends to a later one; the theory does not cover this.
-        hc_energy: ‖PX‖_F/‖X‖_F of the layer's output, the same for all its heads.
-    """
-
-    layer: int
-    head: int
-    length: int
-    tokens: int
-    texts: int
-    is_causal: bool
-    sigma_a: float
-    frobenius: float
-    sigma_s: float | None
-    sigma_s_centred: float | None
-    bound: float | None
-    bound_centred: float | None
-    holds: float | None
-    holds_centred: float | None
-    sigma_a_value_norm: float
-    hc_energy: float | None
 
 
 @dataclass

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from embaudit.statistics.intervals import jackknife_half_width
+from embaudit.statistics import jackknife_half_width
 from embaudit.system.installed import content_key
 from embaudit.words.errors import MeasureError
 from embaudit.words.estimate import Estimate

@@ -23,13 +23,12 @@ from embaudit.measures.length import (
 )
 from embaudit.measures.length.bias import (
     CUT_QUANTILE,
-    NeighbourBias,
     UnrelatedPairs,
     neighbour_bias,
     outranked,
     unrelated_pairs,
 )
-from embaudit.measures.length.curve import BinValue, Limits, Rise, control_curves, limits_of, natural_curve, rises
+from embaudit.measures.length.curve import BinValue, Limits, control_curves, limits_of, natural_curve, rises
 from embaudit.measures.length.spans import length_bins, longest_common, spans_of
 from embaudit.measures.run import Run
 from embaudit.steps.corpora import DrawnTexts, drawn_texts
@@ -112,12 +111,16 @@ def length_curve(out: Outputs, spec: CheckpointSpec, corpus: StagedCorpus, setti
         **_limit_columns(limits, lengths),
         "control_texts": max(value.cosine.texts for value in controls),
         "window": window,
-        "is_labelled": bias.accuracy is not None,
-        **_bias_columns(bias, pairs),
+        "is_labelled": bias.knn_accuracy is not None,
+        **vars(bias),
+        "long_pairs": pairs.pairs,
+        "long_pairs_mean": pairs.mean_long,
+        "short_pairs_mean": pairs.mean_short,
+        "share_long_above": pairs.share_long_above,
     }
     curves = (*natural, *controls)
     out.rows(LengthBinRow, [_bin_row(corpus.name, value) for value in curves], encodes=encoder.texts)
-    out.rows(LengthRiseRow, [_rise_row(corpus.name, rise) for rise in rises(curves)])
+    out.rows(LengthRiseRow, [{"corpus": corpus.name, **vars(rise)} for rise in rises(curves)])
     out.rows(LengthSummaryRow, [summary])
     out.rows(
         LengthPairRow, _pair_rows(corpus.name, pairs, [drawn.places[place] for place in kept], lengths, own_labels)
@@ -171,20 +174,6 @@ def _bin_row(corpus: str, value: BinValue) -> dict[str, Any]:
     }
 
 
-def _rise_row(corpus: str, rise: Rise) -> dict[str, Any]:
-    return {
-        "corpus": corpus,
-        "condition": rise.condition,
-        "first_length": rise.first_length,
-        "last_length": rise.last_length,
-        "first_cosine": rise.first_cosine,
-        "last_cosine": rise.last_cosine,
-        "rise": rise.rise,
-        "share_of_natural": rise.of_natural.value,
-        **rise.of_truncation.columns("share_of_truncation"),
-    }
-
-
 def _limit_columns(limits: Limits, lengths: np.ndarray) -> dict[str, Any]:
     has_texts = len(lengths) > 0
     return {
@@ -196,23 +185,6 @@ def _limit_columns(limits: Limits, lengths: np.ndarray) -> dict[str, Any]:
         "tokens_mean": float(lengths.mean()) if has_texts else None,
         "tokens_median": float(np.median(lengths)) if has_texts else None,
         "tokens_max": int(lengths.max()) if has_texts else None,
-    }
-
-
-def _bias_columns(bias: NeighbourBias, pairs: UnrelatedPairs) -> dict[str, Any]:
-    return {
-        "neighbours": bias.k,
-        "hubness_spearman": bias.hubness_spearman,
-        "hubness_p": bias.hubness_p,
-        "neighbour_length_ratio": bias.neighbour_length_ratio,
-        "short_neighbour_length_ratio": bias.short_neighbour_length_ratio,
-        "rank_spearman": bias.rank_spearman,
-        "knn_accuracy": bias.accuracy,
-        "wrong_length_ratio": bias.wrong_length_ratio,
-        "long_pairs": pairs.pairs,
-        "long_pairs_mean": pairs.mean_long,
-        "short_pairs_mean": pairs.mean_short,
-        "share_long_above": pairs.share_long_above,
     }
 
 

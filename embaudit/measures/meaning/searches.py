@@ -32,7 +32,7 @@ import numpy as np
 
 from embaudit.declared.document import Column
 from embaudit.measures.meaning import MEASURE_VERSION, MeaningSearchRow, SearchKind
-from embaudit.statistics.intervals import score_share, student_half_width
+from embaudit.statistics import score_share, student_half_width
 from embaudit.steps.results import CheckpointSpec, checkpoint_of
 from embaudit.steps.step import Outputs, step
 from embaudit.words.estimate import Estimate

@@ -31,7 +31,7 @@ from embaudit.measures.meaning import MEASURE_VERSION, Contrast, MeaningRow, Mea
 from embaudit.measures.meaning.searches import COLUMNS as SEARCH_COLUMNS
 from embaudit.measures.meaning.searches import meaning_of_searches, share
 from embaudit.measures.run import Run
-from embaudit.statistics.intervals import student_half_width
+from embaudit.statistics import student_half_width
 from embaudit.steps.results import CheckpointSpec, Staged, checkpoint_of, encoder_of
 from embaudit.steps.step import Outputs, step
 from embaudit.words.estimate import Estimate

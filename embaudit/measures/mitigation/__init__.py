@@ -14,8 +14,8 @@ from pydantic import Field
 from embaudit.declared.figure import Worse
 from embaudit.declared.table import COSINE, SHARE, TOLERANCE, BigInt, Interval, Row, Series, column, rule
 from embaudit.measures.impact import LOWER_SCORE, PAIRED, ImpactSettings
-from embaudit.measures.measure import Measure, Readable, Work, parts_of
-from embaudit.remedies.screening.tokens import Severity
+from embaudit.measures.measure import Measure, OfCorpus, Readable, Work, parts_of
+from embaudit.remedies.screening import Severity
 
 BeforeEncoding = Literal["strip", "prune", "unk", "mean", "scale"]
 AfterEncoding = Literal["centring", "components", "whitening"]
@@ -60,10 +60,11 @@ REMEDY = (
 RESAMPLED = Interval("bootstrap over draws, groups of anchors and ordinary tokens")
 
 
-class MitigationRow(Row, table="mitigation", key=("corpus", "metric", "remedy"), item="{corpus}, {metric}, {remedy}"):
+class MitigationRow(
+    OfCorpus, table="mitigation", key=("corpus", "metric", "remedy"), item="{corpus}, {metric}, {remedy}"
+):
     """A task's score under a remedy, on clean texts and on texts that contain severe tokens."""
 
-    corpus: str = column("Name of the corpus in this audit.")
     corpus_id: str = column("Id of the corpus.")
     metric: Metric = column("As in the table impact.")
     remedy: RemedyOrNone = column(REMEDY)

@@ -12,7 +12,7 @@ from embaudit.declared.document import Column, Part, Section, Table
 from embaudit.declared.rule import Finding, Rows, Rule, interval, number
 from embaudit.measures.impact.findings import scored_on
 from embaudit.measures.mitigation import NONE, MitigationSettings
-from embaudit.remedies.mitigation.rows import WAYS
+from embaudit.remedies.mitigation import WAYS
 
 # What severe tokens take, and the most that a remedy may cost on clean texts: two points, as for the impact of tokens.
 PRICE = 0.02

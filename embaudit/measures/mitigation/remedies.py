@@ -3,10 +3,10 @@
     strip       ids in S are removed from every text before encoding
     prune       an id in S is replaced by the ids that the tokenizer without S gives for the token's text
     unk, mean, scale
-                the input embeddings of S are replaced (``embaudit.remedies.mitigation.rows``)
+                the input embeddings of S are replaced (``embaudit.remedies.mitigation``)
     centring, components, whitening
                 every unit vector v becomes f(v), with f fitted on unit vectors of clean texts
-                (``embaudit.remedies.mitigation.rows``)
+                (``embaudit.remedies.mitigation``)
 
 All but the last group change only texts that contain a token of S; f changes every text.
 
@@ -29,7 +29,7 @@ from typing import cast
 import numpy as np
 
 from embaudit.checkpoint import Checkpoint, Encoder
-from embaudit.corpora.downstream.task import unit_rows
+from embaudit.corpora.downstream import unit_rows
 from embaudit.measures.mitigation import AfterEncoding, Remedy
 from embaudit.measures.sticky.effects import (
     Loss,
@@ -42,7 +42,7 @@ from embaudit.measures.sticky.effects import (
 )
 from embaudit.measures.sticky.moments import Moments, retention
 from embaudit.measures.sticky.points import MIN_VARIANCE, Points
-from embaudit.remedies.mitigation.rows import (
+from embaudit.remedies.mitigation import (
     HOWS,
     Centring,
     How,

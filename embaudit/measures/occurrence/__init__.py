@@ -12,8 +12,8 @@ from pydantic import Field
 
 from embaudit.declared.figure import Worse
 from embaudit.declared.table import SHARE, TOLERANCE, BigInt, Interval, Range, Row, Series, column, rule
-from embaudit.measures.measure import DrawnSettings, Measure, Readable, Work, parts_of
-from embaudit.remedies.screening.tokens import Severity
+from embaudit.measures.measure import DrawnSettings, Measure, OfCorpus, Readable, Work, parts_of
+from embaudit.remedies.screening import Severity
 
 # Typical number of severe tokens that occur in ordinary texts.
 TOKENS_MET = 10
@@ -74,10 +74,9 @@ class MovementRow(Row):
         return excess.isna() | ((excess.astype(float) - difference).abs() <= TOLERANCE)
 
 
-class OccurrenceCorpusRow(MovementRow, table="occurrence_corpus", key=("corpus",), item="{corpus}"):
+class OccurrenceCorpusRow(MovementRow, OfCorpus, table="occurrence_corpus", key=("corpus",), item="{corpus}"):
     """The audit's severe tokens in one corpus; for removal_texts and the changes, all are removed at once."""
 
-    corpus: str = column("Name of the corpus in this audit.")
     corpus_id: str = column("Id of the corpus.")
     texts: int = column("Texts with at least one token.", at_least="severe_texts")
     tokens: BigInt = column("Tokens that the checkpoint reads, without special tokens.", at_least="severe")
@@ -104,10 +103,9 @@ class OccurrenceCorpusRow(MovementRow, table="occurrence_corpus", key=("corpus",
         return (share.isna() & severe_share.isna()) | ((severe_share.astype(float) - share).abs() <= TOLERANCE)
 
 
-class OccurrenceRow(MovementRow, table="occurrence", key=("corpus", "token_id")):
+class OccurrenceRow(MovementRow, OfCorpus, table="occurrence", key=("corpus", "token_id")):
     """One severe token in one corpus; for removal_texts and the changes, it alone is removed."""
 
-    corpus: str = column("Name of the corpus in this audit.")
     token_id: int = column("Id of the token.", ge=0)
     severity: Literal["strong", "moderate", "weak"] = column("Severity of eight copies.")
     loss: float = column("Loss from eight copies, as in sticky_validation.")
@@ -125,10 +123,9 @@ class OccurrenceRow(MovementRow, table="occurrence", key=("corpus", "token_id"))
         return (occurrences > 0) == (texts > 0)
 
 
-class OccurrenceTextRow(Row, table="occurrence_text", key=("corpus", "rank"), detail=True):
+class OccurrenceTextRow(OfCorpus, table="occurrence_text", key=("corpus", "rank"), detail=True):
     """One of the texts of a corpus in which severe tokens are densest, all unusually dense."""
 
-    corpus: str = column("Name of the corpus in this audit.")
     rank: int = column("1 is the densest.", ge=1)
     position: BigInt = column("Row index in the corpus, from 0.", ge=0)
     tokens: int = column("Tokens that the checkpoint reads, without special tokens.", at_least="severe")

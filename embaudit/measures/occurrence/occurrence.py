@@ -34,7 +34,7 @@ from embaudit.remedies.screening.density import (
     score,
     tokenised,
 )
-from embaudit.statistics.intervals import mean_with_interval
+from embaudit.statistics import mean_with_interval
 
 
 @dataclass(frozen=True)

@@ -28,9 +28,9 @@ from embaudit.measures.occurrence.occurrence import (
     plan_removals,
 )
 from embaudit.measures.run import Run
+from embaudit.remedies.screening import severe_rows
 from embaudit.remedies.screening.density import encoder_of_tokens
-from embaudit.remedies.screening.tokens import severe_rows
-from embaudit.statistics.intervals import exact_share
+from embaudit.statistics import exact_share
 from embaudit.steps.corpora import drawn_texts
 from embaudit.steps.progress import tracked
 from embaudit.steps.results import CheckpointSpec, Staged, StagedCorpus, encoder_of

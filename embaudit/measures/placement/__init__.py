@@ -13,7 +13,7 @@ from pydantic import Field
 from embaudit.declared.figure import Worse
 from embaudit.declared.table import SHARE, TOLERANCE, Interval, Row, Series, column, rule
 from embaudit.measures.measure import Measure, MeasureSettings, Readable, Work, parts_of
-from embaudit.remedies.screening.tokens import Severity
+from embaudit.remedies.screening import Severity
 
 Fixed = Literal["rotation", "prefix", "suffix", "random", "interleaved", "sentence_ends"]
 Searched = Literal["best_random", "greedy", "gradient"]

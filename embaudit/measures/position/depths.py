@@ -14,7 +14,7 @@ import numpy as np
 from embaudit.corpora.draw import content_order
 from embaudit.measures.collection import RESAMPLES, best_of
 from embaudit.measures.quality.material import Collection
-from embaudit.statistics.intervals import mean_interval, score_share
+from embaudit.statistics import mean_interval, score_share
 from embaudit.system.installed import content_key
 from embaudit.words.estimate import Estimate
 

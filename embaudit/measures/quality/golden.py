@@ -14,7 +14,7 @@ from embaudit.measures.quality.material import Collection
 from embaudit.measures.quality.measured import MeasuredCollection
 from embaudit.measures.quality.passes import SERVED, Pass
 from embaudit.measures.quality.scores import FOUND, CollectionScorer, ResampledScore, answer_ranks
-from embaudit.statistics.intervals import exact_share
+from embaudit.statistics import exact_share
 from embaudit.words.sentences import cut, quoted
 
 NAMED, LONGEST = 3, 60

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from embaudit.corpora.downstream import units_of
 from embaudit.corpora.downstream.material import pick_graded, pick_judged
-from embaudit.corpora.downstream.task import units_of
 from embaudit.corpora.draw import content_order
 from embaudit.corpora.judged import JudgedCollection, own_of, relevant_of
 from embaudit.corpora.tally import Corpus, TextPair

@@ -20,7 +20,7 @@ import scipy
 
 from embaudit.checkpoint import Encoder
 from embaudit.checkpoint.pooling import pool
-from embaudit.corpora.downstream.task import unit_rows
+from embaudit.corpora.downstream import unit_rows
 from embaudit.words.errors import MeasureError, is_of_machine
 
 if TYPE_CHECKING:

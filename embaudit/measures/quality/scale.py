@@ -16,7 +16,7 @@ from embaudit.declared.rule import Finding, Level, Rule, percent
 from embaudit.measures.quality.material import MORE_PAIRS
 from embaudit.measures.quality.measured import Measured, MeasuredPairs
 from embaudit.measures.quality.scores import ResampledScore
-from embaudit.statistics.intervals import exact_share, quantile_ranks
+from embaudit.statistics import exact_share, quantile_ranks
 from embaudit.words.estimate import Estimate, shown, with_interval
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)

@@ -6,7 +6,7 @@ resamples are a few operations on (B, n) arrays, and exact: item i of a resample
 
     r_i = Σ_{j: x_j < x_i} w_j + (1 + Σ_{j: x_j = x_i} w_j) / 2 .
 
-Intervals are the value ± z standard deviations over resamples, as in ``embaudit.corpora.downstream.task``.
+Intervals are the value ± z standard deviations over resamples, as in ``embaudit.corpora.downstream``.
 
 Fewer texts for large checkpoints: as many as a fixed number of operations allows, and what is then not seen.
 
@@ -31,7 +31,7 @@ from embaudit.checkpoint.memory import multiplied
 from embaudit.corpora.downstream.retrieval import evaluate, ranked
 from embaudit.declared.rule import Finding, Rule, number, percent
 from embaudit.measures.quality.material import SAMPLE, Collection, Material, ScoredPairs
-from embaudit.statistics.intervals import NORMAL, unit_weights
+from embaudit.statistics import NORMAL, unit_weights
 from embaudit.words.estimate import Estimate
 
 RESAMPLES = 1_000

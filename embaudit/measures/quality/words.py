@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from embaudit.corpora.downstream.task import unit_rows
+from embaudit.corpora.downstream import unit_rows
 from embaudit.declared.rule import Finding, Level, Rule, number
 from embaudit.measures.quality.material import MORE, MORE_PAIRS, SAMPLE
 from embaudit.measures.quality.measured import INPUT_EMBEDDINGS, Measured, MeasuredPairs

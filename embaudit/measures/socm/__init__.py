@@ -72,13 +72,13 @@ class SocmSettings(DrawnSettings):
         return tuple(sorted(set(cut_tokens)))
 
     def draw_from(self, corpus: str, rows: int, seed: int) -> Draw:
-        from embaudit.corpora import CORPORA
+        from embaudit.corpora.catalog import CORPORA
 
         is_list = corpus in CORPORA and CORPORA[corpus].kind == "pairs"
         return Draw.of(self.listed_pairs if is_list else self.texts, rows, self.draw, seed)
 
     def work(self, readable: Readable) -> Iterator[Work]:
-        from embaudit.corpora import CORPORA
+        from embaudit.corpora.catalog import CORPORA
 
         for corpus in self.corpora:
             is_list = corpus in CORPORA and CORPORA[corpus].kind == "pairs"
@@ -93,7 +93,7 @@ class SocmSettings(DrawnSettings):
 
     def requested(self, request: Asked) -> SocmSettings:
         """Adds corpora of related pairs that the request gives; graded pairs are for the sticky measure."""
-        from embaudit.corpora import CORPORA
+        from embaudit.corpora.catalog import CORPORA
 
         given = [name for name in request.corpora if name in CORPORA and CORPORA[name].kind == "pairs"]
         asked = [name for name in given if CORPORA[name].relation != "sts" and name not in self.corpora]

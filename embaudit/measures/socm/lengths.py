@@ -23,34 +23,12 @@ import numpy as np
 from embaudit.measures.socm.clouds import TokenCloud
 from embaudit.measures.socm.pairs import PairBlock, given_pairs
 from embaudit.measures.socm.summary import jackknife_of_pairs
+from embaudit.measures.socm.tables import Contrast, Distance, LengthCell
 from embaudit.words.errors import MeasureError
 from embaudit.words.estimate import Estimate
 
 # Lower edges of the length bins, in pooled tokens; the last bin is open.
 EDGES = (1, 17, 33, 65, 129, 257)
-
-
-@dataclass(frozen=True)
-class LengthCell:
-    """Averages over the pairs between two length bins, or within one.
-
-    Attributes:
-        shorter, longer: lower edges of the two texts' bins.
-        texts: number of texts in such pairs.
-        trace_mean: mean of (tr Σ₁ + tr Σ₂)/2 over the pairs.
-        socm_low, socm_high: 95 % jackknife over texts; None if there are too few.
-    """
-
-    shorter: int
-    longer: int
-    texts: int
-    pairs: int
-    d_mu_mean: float
-    d_sigma_mean: float
-    socm_mean: float
-    socm_low: float | None
-    socm_high: float | None
-    trace_mean: float
 
 
 @dataclass
@@ -176,25 +154,7 @@ def _correlation(moments: np.ndarray, means: np.ndarray, count: int) -> float | 
     return float(np.clip(moments[0, 1] / (count * deviations.prod()), -1, 1))
 
 
-DISTANCES = ("socm", "d_mu", "d_sigma")
-
-
-@dataclass(frozen=True)
-class Contrast:
-    """One distance, averaged over the listed and over the random pairs.
-
-    Attributes:
-        difference: listed − random; its interval is a jackknife over queries.
-    """
-
-    distance: str
-    pairs: int
-    queries: int
-    listed_mean: float
-    random_mean: float
-    difference: float
-    difference_low: float | None
-    difference_high: float | None
+DISTANCES: tuple[Distance, ...] = ("socm", "d_mu", "d_sigma")
 
 
 def strangers(queries: Sequence[Hashable]) -> list[int] | None:

@@ -6,14 +6,14 @@ Used by ``embaudit.measures.socm.steps.texts``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from embaudit.measures.socm.clouds import TRACE_BOUND
 from embaudit.measures.socm.pairs import PairBlock
-from embaudit.statistics.intervals import jackknife_half_width
+from embaudit.measures.socm.tables import SocmSummary
+from embaudit.statistics import jackknife_half_width
 from embaudit.words.errors import MeasureError
 from embaudit.words.estimate import Estimate
 
@@ -23,37 +23,6 @@ QUANTILES = tuple(f"socm_q{level:02}" for level in LEVELS)
 QUANTILE_ACCURACY = 1e-4
 SMALLEST = 1e-9
 LARGEST = 1e12
-
-
-@dataclass(frozen=True)
-class SocmSummary:
-    """Averages over the pairs of a corpus, with a 95 % jackknife interval for the mean SOCM.
-
-    Attributes:
-        texts: texts in the comparison; ``undefined``: texts in no pair.
-        socm_q01 … socm_q99: quantiles of SOCM, with a relative accuracy of 1e-4.
-    """
-
-    texts: int
-    undefined: int
-    pairs: int
-    socm_mean: float
-    socm_low: float | None
-    socm_high: float | None
-    socm_min: float
-    socm_max: float
-    socm_q01: float
-    socm_q05: float
-    socm_q25: float
-    socm_q50: float
-    socm_q75: float
-    socm_q95: float
-    socm_q99: float
-    d_mu_mean: float
-    d_sigma_mean: float
-    trace_mean: float
-    trace_max: float
-    share_trace_above_bound: float
 
 
 def summarise(

@@ -22,17 +22,20 @@ from embaudit.declared.table import (
     computed,
     rule,
 )
+from embaudit.measures.measure import OfCorpus
 
+Distance = Literal["socm", "d_mu", "d_sigma"]
+# Names as in sentence-transformers.
+Pooling = Literal["mean", "cls", "lasttoken", "max", "weightedmean"]
 CORRELATION: Range = (-1, 1)
 D_MU: Range = (-TOLERANCE, 1 + TOLERANCE)
 # Errors of d_Σ above this get a warning.
 ACCURATE = 1e-4
 
 
-class SocmTextRow(Row, table="socm_text", key=("corpus", "position"), detail=True):
+class SocmTextRow(OfCorpus, table="socm_text", key=("corpus", "position"), detail=True):
     """A text as a cloud of its tokens; if they average to zero, it has no trace and is in no pair."""
 
-    corpus: str = column("Name of the corpus in this audit.")
     corpus_id: str = column("Id of the corpus.")
     position: BigInt = column("Index in the corpus; for a corpus of pairs, in order of first appearance.")
     tokens: int = column("n, special tokens included.", ge=1)
@@ -77,10 +80,9 @@ class _Distances(Row):
     socm: float = column("(1 − d_μ) · d_Σ: large if the texts are alike after pooling but not before.")
 
 
-class _BoundedDistances(_Distances):
+class _BoundedDistances(_Distances, OfCorpus):
     """(√tr₁ − √tr₂)²/4 ≤ d_Σ ≤ (tr₁ + tr₂)/4, and SOCM ≤ d_Σ."""
 
-    corpus: str = column("Name of the corpus in this audit.")
     first: int = column("Position of the first text in socm_text.", ge=0)
     second: int = column("Position of the second text in socm_text.")
     d_sigma: float = column(
@@ -147,11 +149,9 @@ class SocmListedPairRow(
     second: int = column("Position of the second text in socm_text.", ge=0)
 
 
-class SocmSummaryRow(Row, table="socm_summary", key=("corpus",), item="{corpus}"):
-    """Summary of the pairs of a corpus."""
+class SocmSummary(Row):
+    """Averages over the pairs of a corpus, with a 95 % jackknife interval for the mean SOCM."""
 
-    corpus: str = column("Name of the corpus in this audit.")
-    corpus_id: str = column("Id of the corpus.")
     texts: int = column("Texts in the comparison.", ge=2)
     pairs: BigInt = column("Pairs of these texts.", ge=1)
     socm_mean: float = column(
@@ -160,6 +160,8 @@ class SocmSummaryRow(Row, table="socm_summary", key=("corpus",), item="{corpus}"
         figure=Worse("higher", absolute=0.02),
         interval=Interval("jackknife over texts", "socm_low", "socm_high"),
     )
+    socm_low: float | None
+    socm_high: float | None
     socm_min: float = column("Smallest SOCM.", figure=True)
     socm_max: float = column("Largest SOCM.", at_least=("socm_mean", "socm_q99"), figure=True)
     d_mu_mean: float = column("Mean distance between the means.", figure=True)
@@ -171,14 +173,7 @@ class SocmSummaryRow(Row, table="socm_summary", key=("corpus",), item="{corpus}"
         within=SHARE,
         figure=True,
     )
-    pooling_is_mean: bool = column(
-        "Whether the checkpoint uses mean pooling; if not, SOCM describes a pooling that is not deployed.",
-        warn=Warn(false=True),
-    )
-    pair_kind: Literal["all", "listed"] = column("All pairs of the texts, or listed pairs.")
     undefined: int = column("Texts left out because their tokens average to zero.", ge=0)
-    one_token: int = column("Texts of one token, which have no spread.", ge=0)
-    truncated: int = column("Texts truncated to the checkpoint's length limit.", ge=0)
     socm_q01: float = column("1 % quantile of SOCM, to 1e-4 of its value.", at_least="socm_min")
     socm_q05: float = column("5 % quantile of SOCM.", at_least="socm_q01", figure=True)
     socm_q25: float = column("25 % quantile of SOCM.", at_least="socm_q05")
@@ -186,6 +181,20 @@ class SocmSummaryRow(Row, table="socm_summary", key=("corpus",), item="{corpus}"
     socm_q75: float = column("75 % quantile of SOCM.", at_least="socm_q50")
     socm_q95: float = column("95 % quantile of SOCM.", at_least="socm_q75", figure=True)
     socm_q99: float = column("99 % quantile of SOCM.", at_least="socm_q95")
+
+
+class SocmSummaryRow(SocmSummary, OfCorpus, table="socm_summary", key=("corpus",), item="{corpus}"):
+    """Summary of the pairs of a corpus."""
+
+    corpus_id: str = column("Id of the corpus.", after="corpus")
+    pooling_is_mean: bool = column(
+        "Whether the checkpoint uses mean pooling; if not, SOCM describes a pooling that is not deployed.",
+        warn=Warn(false=True),
+        after="share_trace_above_bound",
+    )
+    pair_kind: Literal["all", "listed"] = column("All pairs of the texts, or listed pairs.", after="pooling_is_mean")
+    one_token: int = column("Texts of one token, which have no spread.", ge=0, after="undefined")
+    truncated: int = column("Texts truncated to the checkpoint's length limit.", ge=0, after="one_token")
     share_cosine_above_bound: float | None = column(
         "Share of texts whose tokens have a mean cosine of at least 1/3 (Appendix J).", within=SHARE
     )
@@ -210,14 +219,15 @@ class SocmSummaryRow(Row, table="socm_summary", key=("corpus",), item="{corpus}"
 class _LengthAverages(Row):
     """Averages over pairs of texts of given lengths."""
 
-    corpus: str = column("Name of the corpus in this audit.")
     texts: int = column("Texts in the comparison.", ge=1)
     pairs: BigInt = column("Pairs of these texts.", ge=1)
     d_mu_mean: float = column("Mean distance between the means.", figure=True)
     d_sigma_mean: float = column("Mean distance between the covariances.", figure=True)
 
 
-class SocmCutRow(_LengthAverages, table="socm_cut", key=("corpus", "tokens"), item="{corpus}, cut to {tokens} tokens"):
+class SocmCutRow(
+    _LengthAverages, OfCorpus, table="socm_cut", key=("corpus", "tokens"), item="{corpus}, cut to {tokens} tokens"
+):
     """All pairs of texts cut to the same length: SOCM without the influence of length."""
 
     tokens: int = column("Length that texts are cut to, without special tokens; shorter texts are left out.", ge=1)
@@ -234,13 +244,8 @@ class SocmCutRow(_LengthAverages, table="socm_cut", key=("corpus", "tokens"), it
     undefined: int = column("Texts left out because their tokens average to zero.", ge=0)
 
 
-class SocmLengthRow(
-    _LengthAverages,
-    table="socm_length",
-    key=("corpus", "shorter", "longer"),
-    item="{corpus}, from {shorter} with from {longer} tokens",
-):
-    """The pairs of a corpus by the lengths of their two texts, which are not cut."""
+class LengthCell(_LengthAverages):
+    """The pairs between two length bins, or within one."""
 
     shorter: int = column("Lower edge of the shorter text's bin; bins end at 16, 32, 64, … tokens.", ge=1)
     longer: int = column("Lower edge of the longer text's bin; the same for pairs within a bin.", at_least="shorter")
@@ -250,14 +255,25 @@ class SocmLengthRow(
         figure=True,
         interval=Interval("jackknife over texts", "socm_low", "socm_high"),
     )
+    socm_low: float | None
+    socm_high: float | None
     trace_mean: float = column("Mean over the pairs of (tr Σ₁ + tr Σ₂)/2.", ge=0, figure=True)
 
 
-class SocmContrastRow(Row, table="socm_contrast", key=("corpus", "distance"), item="{corpus}, {distance}"):
-    """Listed pairs compared with random pairs of the same queries and passages."""
+class SocmLengthRow(
+    LengthCell,
+    OfCorpus,
+    table="socm_length",
+    key=("corpus", "shorter", "longer"),
+    item="{corpus}, from {shorter} with from {longer} tokens",
+):
+    """The pairs of a corpus by the lengths of their two texts, which are not cut."""
 
-    corpus: str = column("Name of the corpus in this audit.")
-    distance: Literal["socm", "d_mu", "d_sigma"] = column("What is averaged.")
+
+class Contrast(Row):
+    """One distance, averaged over the listed and over the random pairs."""
+
+    distance: Distance = column("What is averaged.")
     pairs: int = column("Pairs of each kind.", ge=2)
     queries: int = column("Distinct queries in these pairs.", ge=2)
     listed_mean: float = column("Mean over listed pairs.")
@@ -265,6 +281,14 @@ class SocmContrastRow(Row, table="socm_contrast", key=("corpus", "distance"), it
     difference: float = column(
         "listed_mean − random_mean, paired.", figure=True, interval=Interval("jackknife over queries")
     )
+    difference_low: float | None
+    difference_high: float | None
+
+
+class SocmContrastRow(
+    Contrast, OfCorpus, table="socm_contrast", key=("corpus", "distance"), item="{corpus}, {distance}"
+):
+    """Listed pairs compared with random pairs of the same queries and passages."""
 
     @rule
     def difference_is_of_means(listed_mean: Series, random_mean: Series, difference: Series) -> Series:
@@ -272,14 +296,10 @@ class SocmContrastRow(Row, table="socm_contrast", key=("corpus", "distance"), it
         return (difference - (listed_mean - random_mean)).abs() <= TOLERANCE * listed_mean.abs().clip(lower=1)
 
 
-class SocmPoolingRow(Row, table="socm_pooling", key=("corpus", "pooling"), item="{corpus}, {pooling}"):
-    """What each pooling keeps of the same token states, whether or not the checkpoint is served with it."""
+class PoolingStat(Row):
+    """One pooling of a corpus's texts."""
 
-    corpus: str = column("Name of the corpus in this audit.")
-    pooling: Literal["mean", "cls", "lasttoken", "max", "weightedmean"] = column(
-        "How token states become one vector, by the name that sentence-transformers uses."
-    )
-    is_served: bool = column("Whether it is the checkpoint's own and only pooling.")
+    pooling: Pooling = column("How token states become one vector, by the name that sentence-transformers uses.")
     texts: int = column("Texts in the comparison.", ge=2)
     pairs: BigInt = column("All pairs of these texts.", ge=1)
     kept: float = column(
@@ -288,6 +308,8 @@ class SocmPoolingRow(Row, table="socm_pooling", key=("corpus", "pooling"), item=
         figure=True,
         interval=Interval("Student's t over texts"),
     )
+    kept_low: float | None
+    kept_high: float | None
     cosine_to_mean: float = column("Mean cosine to the mean pooling of the same text.", within=COSINE)
     correlation: float | None = column(
         "Spearman's ρ over pairs between 1 − cosine and the angle between all tokens of the two texts, as Gaussians; "
@@ -296,21 +318,29 @@ class SocmPoolingRow(Row, table="socm_pooling", key=("corpus", "pooling"), item=
         figure=True,
         interval=Interval("jackknife over texts"),
     )
+    correlation_low: float | None
+    correlation_high: float | None
 
 
-class SocmSurfaceRow(Row, table="socm_surface", key=("corpus", "alpha", "beta")):
+class SocmPoolingRow(
+    PoolingStat, OfCorpus, table="socm_pooling", key=("corpus", "pooling"), item="{corpus}, {pooling}"
+):
+    """What each pooling keeps of the same token states, whether or not the checkpoint is served with it."""
+
+    is_served: bool = column("Whether it is the checkpoint's own and only pooling.", after="pooling")
+
+
+class SocmSurfaceRow(OfCorpus, table="socm_surface", key=("corpus", "alpha", "beta")):
     """Generalised SOCM of a corpus for one pair of exponents."""
 
-    corpus: str = column("Name of the corpus in this audit.")
     alpha: float = column("Exponent α.", ge=0)
     beta: float = column("Exponent β.", ge=0)
     socm_mean: float = column("Mean of (1 − d_μ)^α · d_Σ^β over the pairs.", ge=0)
 
 
-class SocmTightnessRow(_Distances, table="socm_tightness", key=("corpus", "first", "second")):
-    """A random pair, with its exact transport distance and under SIF weights."""
+class PairTightness(_Distances):
+    """One sampled pair; undefined values are None."""
 
-    corpus: str = column("Name of the corpus in this audit.")
     first: int = column("Position of the first text in socm_text.", ge=0)
     second: int = column("Position of the second text in socm_text.", above="first")
     w2_squared: float | None = column("Exact squared 2-Wasserstein distance between the token clouds.", ge=0)
@@ -324,16 +354,19 @@ class SocmTightnessRow(_Distances, table="socm_tightness", key=("corpus", "first
     d_sigma_sif_removed: float | None = column("d_Σ under the same pooling.")
     socm_sif_removed: float | None = column("SOCM under the same pooling.")
 
+
+class SocmTightnessRow(PairTightness, OfCorpus, table="socm_tightness", key=("corpus", "first", "second")):
+    """A random pair, with its exact transport distance and under SIF weights."""
+
     @computed(at_least="gaussian_w2_squared")
     def w2_squared_and_tolerance(w2_squared: Series) -> Series:
         """Gelbrich's bound, up to rounding: no two clouds with these moments are closer than the Gaussians."""
         return w2_squared + TOLERANCE * w2_squared.clip(lower=1)
 
 
-class SocmPlaneRow(Row, table="socm_plane", key=("corpus", "pair", "position", "point")):
+class SocmPlaneRow(OfCorpus, table="socm_plane", key=("corpus", "pair", "position", "point")):
     """Tokens of two texts projected on their first two directions (PCA without centring), for three pairs."""
 
-    corpus: str = column("Name of the corpus in this audit.")
     pair: Literal["highest", "median", "lowest"] = column("Rank of the pair's SOCM among all pairs.")
     position: int = column("Index of the text in its corpus.", ge=0)
     point: int = column("-1: the text's mean; from 0: its tokens.", ge=-1)

@@ -34,14 +34,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from embaudit.corpora.downstream.task import unit_rows
+from embaudit.corpora.downstream import unit_rows
 from embaudit.measures.socm.clouds import TokenCloud, token_cloud
 from embaudit.measures.socm.pairs import given_pairs
-from embaudit.statistics.intervals import (
+from embaudit.measures.socm.tables import PairTightness, Pooling, PoolingStat
+from embaudit.statistics import (
     MIN_UNITS,
     centred_ranks,
     correlation,
@@ -55,32 +55,6 @@ from embaudit.words.estimate import Estimate
 SIF_A = 1e-3
 # The network simplex can need more pivots than POT's default of 100 000 for 512 × 512 tokens.
 MAX_PIVOTS = 5_000_000
-
-
-@dataclass(frozen=True)
-class PairTightness:
-    """One sampled pair; undefined values are None.
-
-    Attributes:
-        w2_squared: exact squared 2-Wasserstein distance between the two scaled token clouds.
-        gaussian_w2_squared: 4(d_μ + d_Σ), its lower bound.
-        d_mu_sif, d_sigma_sif, socm_sif: the same pair under SIF weights; None if a weighted mean is zero.
-        d_mu_sif_removed, d_sigma_sif_removed, socm_sif_removed: the same without the common component.
-    """
-
-    first: int
-    second: int
-    d_mu: float
-    d_sigma: float
-    socm: float
-    w2_squared: float | None
-    gaussian_w2_squared: float
-    d_mu_sif: float | None
-    d_sigma_sif: float | None
-    socm_sif: float | None
-    d_mu_sif_removed: float | None
-    d_sigma_sif_removed: float | None
-    socm_sif_removed: float | None
 
 
 def sif_weights(token_ids: Sequence[Sequence[int]], a: float = SIF_A) -> list[np.ndarray]:
@@ -199,32 +173,10 @@ def _weighted(
     return found
 
 
-# Names as in sentence-transformers. The mean divided by √n has the same direction as the mean.
-POOLINGS = ("mean", "cls", "lasttoken", "max", "weightedmean")
+# The mean divided by √n has the same direction as the mean.
+POOLINGS: tuple[Pooling, ...] = ("mean", "cls", "lasttoken", "max", "weightedmean")
 # Groups of the jackknife over texts: each needs a Spearman's ρ over tens of thousands of pairs.
 GROUPS = 25
-
-
-@dataclass(frozen=True)
-class PoolingStat:
-    """One pooling of a corpus's texts.
-
-    Attributes:
-        kept: mean over texts, with a Student's t interval.
-        cosine_to_mean: mean over texts of cos(p, μ).
-        correlation: None if either side is constant; its interval is a jackknife over groups of texts.
-    """
-
-    pooling: str
-    texts: int
-    pairs: int
-    kept: float
-    kept_low: float | None
-    kept_high: float | None
-    cosine_to_mean: float
-    correlation: float | None
-    correlation_low: float | None
-    correlation_high: float | None
 
 
 def pooled(tokens: np.ndarray, behind: int = 0) -> np.ndarray:

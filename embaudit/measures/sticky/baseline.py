@@ -21,8 +21,8 @@ import numpy as np
 
 from embaudit.checkpoint import Encoder
 from embaudit.checkpoint.encoder import Progress, no_progress
-from embaudit.corpora.downstream.task import unit_rows
-from embaudit.statistics.intervals import Ends, grouped_half_width
+from embaudit.corpora.downstream import unit_rows
+from embaudit.statistics import Ends, grouped_half_width
 
 MEASURE_VERSION = 3
 # Of the jackknife.

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from embaudit.declared.chart import Axis, Chart, Layer, Mark, Panel, Tone, interval
-from embaudit.measures.sticky.moments import SEVERITY_FROM_LOSS
+from embaudit.measures.sticky.tables import SEVERITY_FROM_LOSS
 from embaudit.words.estimate import Estimate
 
 # The search's measurement of each token; loss is relative to the ordinary tokens' slope.

@@ -27,48 +27,24 @@ from embaudit.measures.sticky.moments import (
     PER_DRAW,
     DrawSums,
     Moments,
-    Severity,
     plain_moments,
     pull,
     retention,
     rho,
     rho_before,
-    severity,
 )
 from embaudit.measures.sticky.points import MIN_VARIANCE, Points, unit_rows
-from embaudit.statistics.intervals import NORMAL, percentile_intervals, resample_clusters
+from embaudit.measures.sticky.tables import TokenEffect, severity_of
+from embaudit.statistics import NORMAL, percentile_intervals, resample_clusters
 from embaudit.words.estimate import Estimate
 
 # H0: no more extreme than this percentile of ordinary tokens.
 CONTROL_PERCENTILE = 95.0
 
 
-@dataclass(frozen=True)
-class Effect:
-    """A token's effect on the validation points, with 95 % intervals; None if undefined (0/0)."""
+class Effect(TokenEffect):
+    """With p-values for H0, by both protocols' figures."""
 
-    points: int
-    rho: float
-    rho_0: float
-    pull: float
-    pull_low: float | None
-    pull_high: float | None
-    excess_pull: float
-    slope: float
-    slope_low: float | None
-    slope_high: float | None
-    loss: float
-    loss_low: float | None
-    loss_high: float | None
-    focal_point: float | None
-    focal_low: float | None
-    focal_high: float | None
-    sticks_to: str | None
-    severity: Severity
-    shift: float
-    compression: float | None
-    near_u_05: float
-    near_u_10: float
     p_pull: float
     p_slope: float
 
@@ -133,7 +109,7 @@ def measure_effects(
                 focal_low=focal_of[t].low,
                 focal_high=focal_of[t].high,
                 sticks_to=_sticks_to(focal_of[t], u),
-                severity=severity(float(losses[t])),
+                severity=severity_of(float(losses[t])),
                 shift=float(after[t] - before),
                 compression=float(spread_after[t] / spread) if spread > 0 else None,
                 near_u_05=float(near[0][t]),

@@ -14,7 +14,7 @@ from typing import Any
 from embaudit.declared.document import Column, Part, Section, Table, count
 from embaudit.declared.rule import Finding, Level, Rows, Rule, interval
 from embaudit.measures.sticky import StickySettings, charts
-from embaudit.measures.sticky.moments import SEVERITY_FROM_LOSS
+from embaudit.measures.sticky.tables import SEVERITY_FROM_LOSS
 from embaudit.measures.sticky.verdicts import MIN_FOR_THRESHOLD
 from embaudit.words.estimate import Estimate
 

@@ -246,6 +246,16 @@ def find_token(checkpoint: Checkpoint, wanted: str) -> int:
     return int(ids[0])
 
 
+# Of an effect, what an inspection calls otherwise.
+SHOWN_AS = {
+    "slope": "retention",
+    "slope_low": "retention_low",
+    "slope_high": "retention_high",
+    "p_pull": "pull_p_value",
+    "p_slope": "retention_p_value",
+}
+
+
 def inspect_tokens(
     encoder: Encoder,
     points: Points,
@@ -273,40 +283,16 @@ def inspect_tokens(
     place = {token: index for index, token in enumerate(every.tolist())}
     found = []
     for token_id in token_ids:
-        effect = effects[token_id]
         found.append(
             {
                 **_described(vocabulary, token_id),
                 "u": points.u,
                 "draws": len(points.draws),
                 "anchors": len(points.anchors),
-                "points": points.count,
                 "points_below_u": int(points.below_u.sum()),
                 "controls": len(controls),
-                "rho_0": effect.rho_0,
-                "rho": effect.rho,
                 **{name: float(values[place[token_id]]) for name, values in by_operator.items()},
-                "pull": effect.pull,
-                "pull_low": effect.pull_low,
-                "pull_high": effect.pull_high,
-                "excess_pull": effect.excess_pull,
-                "pull_p_value": effect.p_pull,
-                "retention": effect.slope,
-                "retention_low": effect.slope_low,
-                "retention_high": effect.slope_high,
-                "retention_p_value": effect.p_slope,
-                "loss": effect.loss,
-                "loss_low": effect.loss_low,
-                "loss_high": effect.loss_high,
-                "focal_point": effect.focal_point,
-                "focal_low": effect.focal_low,
-                "focal_high": effect.focal_high,
-                "sticks_to": effect.sticks_to,
-                "severity": effect.severity,
-                "shift": effect.shift,
-                "compression": effect.compression,
-                "near_u_05": effect.near_u_05,
-                "near_u_10": effect.near_u_10,
+                **{SHOWN_AS.get(name, name): value for name, value in vars(effects[token_id]).items()},
             }
         )
     return found

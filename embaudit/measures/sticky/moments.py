@@ -25,13 +25,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
 from embaudit.checkpoint import Encoder
 from embaudit.checkpoint.encoder import Progress, no_progress
 from embaudit.measures.sticky.points import MIN_VARIANCE, Points
+from embaudit.measures.sticky.tables import Protocol
 
 TOKENS_PER_STEP = 1_024
 # ε of |Sim − u| ≤ ε.
@@ -151,11 +151,7 @@ class DrawSums:
         )
 
 
-Protocol = Literal["definition", "retention"]
 PROTOCOLS: tuple[Protocol, ...] = ("definition", "retention")
-Severity = Literal["strong", "moderate", "weak", "negligible"]
-# Graded on loss: how much less of a pair's similarity a token retains than ordinary tokens do.
-SEVERITY_FROM_LOSS: tuple[tuple[float, Severity], ...] = ((0.5, "strong"), (0.25, "moderate"), (0.1, "weak"))
 # With a slope this close to 1 there is no focal point: intercept / (1 − slope) would be noise over noise.
 SLOPE_WITHOUT_FOCAL_POINT = 1e-6
 
@@ -240,11 +236,6 @@ def rho_before(points: Points) -> float:
     """ρ_0."""
     plain = plain_moments(points)
     return float(plain.distance.sum() / plain.below.sum())
-
-
-def severity(loss: float) -> Severity:
-    """Grade of a loss in absolute terms, independent of other candidates."""
-    return next((name for least, name in SEVERITY_FROM_LOSS if loss >= least), "negligible")
 
 
 def _rows(points: Points, weights: np.ndarray | None) -> np.ndarray:

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from embaudit.measures.sticky import StickySettings
-from embaudit.measures.sticky.moments import Protocol, Scores
+from embaudit.measures.sticky.moments import Scores
 from embaudit.measures.sticky.search import MIN_PILOT, miss_rate
+from embaudit.measures.sticky.tables import Protocol
 from embaudit.words.errors import MeasureError
 
 ORDINARY_ORIGINS = ("word", "subword")

@@ -14,9 +14,10 @@ from itertools import cycle
 
 import numpy as np
 
-from embaudit.measures.sticky.moments import PROTOCOLS, Moments, Protocol, Scores, score
+from embaudit.measures.sticky.moments import PROTOCOLS, Moments, Scores, score
 from embaudit.measures.sticky.points import Points
-from embaudit.statistics.intervals import exact_share, spearman, spearman_interval
+from embaudit.measures.sticky.tables import Protocol
+from embaudit.statistics import exact_share, spearman, spearman_interval
 
 # A regression on fewer tokens would fit their noise.
 MIN_PILOT = 100

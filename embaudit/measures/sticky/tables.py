@@ -23,6 +23,11 @@ from embaudit.declared.table import (
 
 Role = Literal["candidate", "control"]
 Protocol = Literal["definition", "retention"]
+# Beside them tokens are negligible.
+Grade = Literal["strong", "moderate", "weak"]
+Severity = Literal[Grade, "negligible"]
+# Graded on loss: how much less of a pair's similarity a token retains than ordinary tokens do.
+SEVERITY_FROM_LOSS: tuple[tuple[float, Grade], ...] = ((0.5, "strong"), (0.25, "moderate"), (0.1, "weak"))
 Basis = Literal["screened", "validated"]
 # A count of sticky tokens changes by one or two from one sample of draws to another.
 MORE_TOKENS = Worse("higher", absolute=2, relative=0.1)
@@ -77,36 +82,52 @@ class StickyScoreRow(Row, table="sticky_score", key=("token_id",), detail=True):
         return _is_rank(pull_rank) & _is_rank(slope_rank)
 
 
-class StickyValidationRow(Row, table="sticky_validation", key=("token_id", "protocol")):
-    """A validated token under one protocol: its effect, and how it compares; the controls are ordinary tokens."""
+class TokenEffect(Row):
+    """A token's effect on the validation points, with 95 % intervals; None if undefined (0/0)."""
 
-    token_id: int = column("Id of the token.")
-    protocol: Protocol = column("How it is judged: by the paper's definition, or by retention.")
-    role: Role = column("candidate: shortlisted; control: an ordinary token for comparison.")
     points: int = column("(Draw, anchor) points measured.", ge=1)
     rho: float = column("ρ_t: mean |similarity − u| after insertion, over points below u.", within=(0, 2))
     rho_0: float = column("ρ_0: the same before insertion.", within=(0, 2))
     pull: float = column("1 − ρ_t/ρ_0: how far similarities moved towards u.", within=PULL, interval=CROSSED)
+    pull_low: float | None
+    pull_high: float | None
     excess_pull: float = column("Pull minus the controls' median pull.")
     slope: float = column("Regression slope of similarity after insertion on similarity before.", interval=CROSSED)
+    slope_low: float | None
+    slope_high: float | None
     loss: float = column("1 − slope / the controls' median slope.", interval=CROSSED)
+    loss_low: float | None
+    loss_high: float | None
     focal_point: float | None = column("The value that similarities are pulled to: intercept / (1 − slope).")
     focal_low: float | None = column("Lower end of the 95 % bootstrap interval of focal_point.")
     focal_high: float | None = column("Upper end of the 95 % bootstrap interval of focal_point.")
     sticks_to: str | None = column("'u' if the focal point's interval contains u, otherwise the focal point.")
-    severity: Literal["strong", "moderate", "weak", "negligible"] = column("Grade of the loss, in absolute terms.")
-    value: float = column("What is compared with the threshold: pull, or slope.")
-    threshold: float | None = column("Beyond it, a candidate stands out from its shortlist; null below 40 candidates.")
-    outlier: str | None = column(
-        "Whether it stands out from the other candidates, however bad they are: yes, no, no_threshold, or "
-        "not_shortlisted (a candidate of the other protocol); null for controls."
-    )
-    basis: Basis = column("How thoroughly the profile validates.")
-    dtype: str | None = column("Precision of the similarities that all of it follows from; null in older audits.")
+    severity: Severity = column("Grade of the loss, in absolute terms.")
     shift: float = column("Mean of (similarity after − before).", within=CHANGE_OF_COSINE)
     compression: float | None = column("Standard deviation of similarity after / before.", ge=0)
     near_u_05: float = column("Share of points within 0.05 of u.", within=SHARE)
     near_u_10: float = column("Share of points within 0.1 of u.", within=SHARE, at_least="near_u_05")
+
+
+class StickyValidationRow(TokenEffect, table="sticky_validation", key=("token_id", "protocol")):
+    """A validated token under one protocol: its effect, and how it compares; the controls are ordinary tokens."""
+
+    token_id: int = column("Id of the token.")
+    protocol: Protocol = column("How it is judged: by the paper's definition, or by retention.")
+    role: Role = column("candidate: shortlisted; control: an ordinary token for comparison.", after="protocol")
+    value: float = column("What is compared with the threshold: pull, or slope.", after="severity")
+    threshold: float | None = column(
+        "Beyond it, a candidate stands out from its shortlist; null below 40 candidates.", after="value"
+    )
+    outlier: str | None = column(
+        "Whether it stands out from the other candidates, however bad they are: yes, no, no_threshold, or "
+        "not_shortlisted (a candidate of the other protocol); null for controls.",
+        after="threshold",
+    )
+    basis: Basis = column("How thoroughly the profile validates.", after="outlier")
+    dtype: str | None = column(
+        "Precision of the similarities that all of it follows from; null in older audits.", after="basis"
+    )
     p_value: float = column("For H0: no more extreme than the controls' 95th percentile.", within=SHARE)
     q_value: float | None = column(
         "Benjamini–Hochberg over the protocol's candidates; null for all others.", within=SHARE, at_least="p_value"
@@ -131,9 +152,7 @@ class StickyValidationRow(Row, table="sticky_validation", key=("token_id", "prot
     @rule
     def severity_agrees_with_loss(severity: Series, loss: Series) -> Series:
         """Strong from 0.5, moderate from 0.25, weak from 0.1."""
-        from embaudit.measures.sticky.moments import severity as graded
-
-        return severity == loss.map(graded)
+        return severity == loss.map(severity_of)
 
     @rule
     def slope_within_compression(slope: Series, compression: Series) -> Series:
@@ -242,7 +261,7 @@ class StickySummaryRow(Row, table="sticky_summary", key=("protocol",), item="{pr
 class StickySeverityRow(Row, table="sticky_severity", key=("severity",), item="{severity}"):
     """How many of the searched tokens reach each severity: as validated, and as estimated from the pilot."""
 
-    severity: Literal["strong", "moderate", "weak"] = column("At least this severe.")
+    severity: Grade = column("At least this severe.")
     least_loss: float = column("Smallest loss of this severity.", within=SHARE)
     validated: int = column("Validated candidates with at least that loss; limited by the shortlists' size.", ge=0)
     confirmed: int = column("Those whose loss interval lies entirely above it.", ge=0)
@@ -255,6 +274,8 @@ class StickySeverityRow(Row, table="sticky_severity", key=("severity",), item="{
         interval=BY_BOOTSTRAP,
         dtype="(SELECT max(scan_dtype) FROM sticky_summary AS scan WHERE scan.audit_id = sticky_severity.audit_id)",
     )
+    estimated_low: float | None
+    estimated_high: float | None
     is_capped: bool = column("Whether there are more of them than were validated: the shortlist is too short for all.")
 
     @rule
@@ -471,6 +492,11 @@ class StickyReferenceSummaryRow(Row, table="sticky_reference_summary", key=("pro
     candidates: int = column("Tokens on the shortlist.", ge=1, at_least="sticky")
     threshold: float | None = column("Above it, a token is sticky; null below 40 candidates.", figure=True)
     sticky: int = column("Tokens above the threshold.", ge=0, figure=MORE_TOKENS)
+
+
+def severity_of(loss: float) -> Severity:
+    """Grade of a loss in absolute terms, independent of other candidates."""
+    return next((name for least, name in SEVERITY_FROM_LOSS if loss >= least), "negligible")
 
 
 def _is_rank(ranks: Series) -> Series:

@@ -33,33 +33,16 @@ from typing import Any, Literal
 import numpy as np
 
 from embaudit.measures.sticky.effects import Effect, false_discovery
-from embaudit.measures.sticky.moments import PROTOCOLS, SEVERITY_FROM_LOSS, Protocol, Scores, Severity
+from embaudit.measures.sticky.moments import PROTOCOLS, Scores
 from embaudit.measures.sticky.plan import SearchFound
-from embaudit.statistics.intervals import exact_share, percentile_intervals
+from embaudit.measures.sticky.tables import SEVERITY_FROM_LOSS, Protocol, StickySeverityRow
+from embaudit.statistics import exact_share, percentile_intervals
 from embaudit.words.estimate import Estimate
 
 GRID_STEP = 0.0125
 ITERATIONS = 100
 # Smaller than any loss that matters; avoids a division by zero if losses have no noise.
 MIN_NOISE = 0.25 * GRID_STEP
-
-
-@dataclass(frozen=True)
-class Prevalence:
-    """Number of searched tokens at least as bad as ``severity``.
-
-    Attributes:
-        validated: among the validated tokens; ``confirmed``: those whose whole interval is at least as bad.
-        estimated: in total, with a 95 % interval; not below ``confirmed``. None without a sample.
-    """
-
-    severity: Severity
-    least_loss: float
-    validated: int
-    confirmed: int
-    estimated: float | None
-    low: float | None
-    high: float | None
 
 
 def losses(slopes: np.ndarray, is_ordinary: np.ndarray) -> np.ndarray:
@@ -144,7 +127,7 @@ class MeasuredLosses:
 
 def prevalence(
     measured: MeasuredLosses, validated: Sequence[tuple[float, float | None]], resamples: int, seed: int
-) -> list[Prevalence]:
+) -> list[StickySeverityRow]:
     """Prevalence at each severity, worst first; nothing is estimated without losses or their error.
 
     Args:
@@ -162,16 +145,17 @@ def prevalence(
         ]
     rows = []
     for (value, name), estimate in zip(SEVERITY_FROM_LOSS, found, strict=True):
+        reaching = sum(loss >= value for loss, _ in validated)
         confirmed = sum(bound is not None and bound >= value for _, bound in validated)
-
-        floored = (None if number is None else max(number, float(confirmed)) for number in estimate)
+        floored = Estimate(*(None if number is None else max(number, float(confirmed)) for number in estimate))
         rows.append(
-            Prevalence(
-                name,
-                value,
-                sum(loss >= value for loss, _ in validated),
-                confirmed,
-                *floored,
+            StickySeverityRow(
+                severity=name,
+                least_loss=value,
+                validated=reaching,
+                confirmed=confirmed,
+                **floored.columns("estimated"),
+                is_capped=floored.low is not None and floored.low > reaching,
             )
         )
     return rows
@@ -298,23 +282,6 @@ def summary_rows(judged: TokenEffects, shared: Mapping[str, Any], scan: SearchFo
             }
         )
     return rows
-
-
-def severity_rows(found: Sequence[Prevalence]) -> list[dict[str, Any]]:
-    """Rows of ``sticky_severity``."""
-    return [
-        {
-            "severity": one.severity,
-            "least_loss": one.least_loss,
-            "validated": one.validated,
-            "confirmed": one.confirmed,
-            "estimated": one.estimated,
-            "estimated_low": one.low,
-            "estimated_high": one.high,
-            "is_capped": one.low is not None and one.low > one.validated,
-        }
-        for one in found
-    ]
 
 
 def _agreement(agreement: Mapping[str, float | None]) -> Estimate:

@@ -14,7 +14,7 @@ from embaudit.declared.document import Column, Section, Table
 from embaudit.declared.rule import Finding, Level, Rows, Rule, interval
 from embaudit.measures.surface import SurfaceSettings
 from embaudit.measures.surface.changes import MISTAKES
-from embaudit.statistics.intervals import MIN_UNITS
+from embaudit.statistics import MIN_UNITS
 
 Row = dict[str, Any]
 # An interval that reaches so many times the loss says nothing about it.

@@ -13,7 +13,7 @@ from embaudit.measures.collection import RESAMPLES, Searched, collection_of, rea
 from embaudit.measures.run import Run
 from embaudit.measures.surface import MEASURE_VERSION, SurfaceRow, SurfaceSettings
 from embaudit.measures.surface.changes import CHANGES, SurfaceChange
-from embaudit.statistics.intervals import mean_interval
+from embaudit.statistics import mean_interval
 from embaudit.steps.results import CheckpointSpec, Staged, encoder_of
 from embaudit.steps.step import Outputs, step
 from embaudit.words.errors import NotMeasurable

@@ -25,22 +25,31 @@ from embaudit.declared.table import (
 from embaudit.measures.measure import DownstreamSettings, Measure, Readable, Work, parts_of
 
 Task = Literal["classification_knn", "classification_logistic", "clustering", "retrieval", "sts"]
+ArmName = Literal["none", "temperature", "chunk_average", "whitening", "centring"]
+Split = Literal["choose", "report"]
+Recommendation = Literal["yes", "no", "unsupported"]
+Part = Literal["layer", "head"]
 MIN_TAU = 1e-12
 
 
-class _TaskRow(Row):
-    """The task, and what was read for it."""
+class _Scored(Row):
+    """A downstream task, and the items on which it is scored."""
 
     task: Task = column("Downstream task.")
     items: BigInt = column("Documents, queries or pairs.", ge=0, at_least="units")
     units: BigInt = column("Resampling units of the bootstrap: items that share a text form one unit.", ge=0)
+
+
+class _Read(_Scored):
+    """What was read for the task."""
+
     corpus: str = column("Name of the corpus in this audit.")
     corpus_id: str = column("Id of the corpus.")
     reads: Literal["limit", "positions"] = column("How far texts are read: as served, or up to all positions.")
     max_tokens: int = column("Longest document, special tokens included.", unit="tokens", ge=1)
 
 
-class _BinRow(_TaskRow):
+class _InBin(_Scored):
     """A length bin, and the difference in score on it."""
 
     bin: int = column("Length bin; 0 is all lengths.", ge=0)
@@ -51,22 +60,26 @@ class _BinRow(_TaskRow):
         within=DIFFERENCE_OF_COSINES,
         interval=Interval("paired bootstrap over units, null below ten", "low", "high"),
     )
+    low: float | None
+    high: float | None
 
 
-class TempscaleRow(_BinRow, table="tempscale", key=("task", "arm", "tau", "split", "bin")):
-    """One arm on one half of one length bin."""
+class ArmScore(_InBin):
+    """One arm on one half of one bin; there is no score with fewer than two items."""
 
-    arm: Literal["none", "temperature", "chunk_average", "whitening", "centring"] = column(
-        "Modification of the checkpoint or its vectors."
-    )
+    arm: ArmName = column("Modification of the checkpoint or its vectors.")
     tau: float = column("Attention temperature; 1 for all arms except temperature.", ge=MIN_TAU)
-    split: Literal["choose", "report"] = column("choose: the half that arms are fitted on; report: the held-out half.")
+    split: Split = column("choose: the half that arms are fitted on; report: the held-out half.")
     # Accuracy, V-measure and nDCG lie in [0, 1], Spearman's ρ in [-1, 1].
     score: float | None = column(
         "Accuracy (classification), V-measure (clustering), nDCG@10 (retrieval) or Spearman's ρ (sts; mean over data "
         "sets); null below two items, and for clustering below two classes.",
         within=COSINE,
     )
+
+
+class TempscaleRow(ArmScore, _Read, table="tempscale", key=("task", "arm", "tau", "split", "bin")):
+    """One arm on one half of one length bin."""
 
     @rule
     def only_other_arms_have_differences(
@@ -77,16 +90,20 @@ class TempscaleRow(_BinRow, table="tempscale", key=("task", "arm", "tau", "split
         return (arm != "none") | ((tau == 1) & has_none)
 
 
-class TempscaleChoiceRow(_BinRow, table="tempscale_choice", key=("task", "bin")):
-    """The answer: τ chosen on one half, and its difference from τ = 1 on the other."""
+class Choice(_InBin):
+    """The answer for one bin: the best τ on the choose half, and its effect on the report half."""
 
     tau: float | None = column("The chosen τ; null: too few items to choose on, or unsupported.", ge=MIN_TAU)
-    recommendation: Literal["yes", "no", "unsupported"] = column(
+    recommendation: Recommendation = column(
         "yes: low > 0; unsupported: the architecture does not support a temperature."
     )
     score_before: float | None = column("Score at τ = 1 on the report half.", within=COSINE)
     score_after: float | None = column("Score at the chosen τ on the report half.", within=COSINE)
     reason: str = column("The recommendation in words.")
+
+
+class TempscaleChoiceRow(Choice, _Read, table="tempscale_choice", key=("task", "bin")):
+    """The answer: τ chosen on one half, and its difference from τ = 1 on the other."""
 
     @rule
     def recommendation_agrees_with_interval(recommendation: Series, low: Series, tau: Series) -> Series:
@@ -102,10 +119,10 @@ class TempscaleChoiceRow(_BinRow, table="tempscale_choice", key=("task", "bin"))
         return difference.isna() | ((difference.astype(float) - expected).abs() <= TOLERANCE)
 
 
-class TempscaleSearchRow(_TaskRow, table="tempscale_search", key=("corpus", "task", "part")):
-    """A τ per layer or per head, searched on the choose half from the best single τ; scores are on the report half."""
+class SearchedTask(_Scored):
+    """A τ of each part of the model, and what it gains on the report half."""
 
-    part: Literal["layer", "head"] = column("What has its own τ; a head's τ is the same in every layer.")
+    part: Part = column("What has its own τ; a head's τ is the same in every layer.")
     tau: float = column("The best single τ on the choose half, where the search starts.", ge=MIN_TAU)
     taus: str = column("τ of each layer or head in order, as `--layer-tau` and `--head-tau` take them.")
     trials: int = column("Combinations of temperatures that were tried.", ge=1)
@@ -118,11 +135,19 @@ class TempscaleSearchRow(_TaskRow, table="tempscale_search", key=("corpus", "tas
         within=DIFFERENCE_OF_COSINES,
         interval=Interval("paired bootstrap over units, null below ten", "low", "high"),
     )
+    low: float | None
+    high: float | None
     beyond: float | None = column(
         "score_after − score_single: the gain over a single τ.",
         within=DIFFERENCE_OF_COSINES,
         interval=Interval("paired bootstrap over units, null below ten", "beyond_low", "beyond_high"),
     )
+    beyond_low: float | None
+    beyond_high: float | None
+
+
+class TempscaleSearchRow(SearchedTask, _Read, table="tempscale_search", key=("corpus", "task", "part")):
+    """A τ per layer or per head, searched on the choose half from the best single τ; scores are on the report half."""
 
     @rule
     def recommended_where_better_than_both(recommendation: Series, low: Series, beyond_low: Series) -> Series:
@@ -164,7 +189,7 @@ class TempscaleSettings(DownstreamSettings):
     )
 
     starts: int = Field(default=10, ge=1, description="k-means initialisations")
-    by: tuple[Literal["layer", "head"], ...] = Field(
+    by: tuple[Part, ...] = Field(
         default=(), description="also search a τ per layer, or per head (the same in every layer)"
     )
 

@@ -1,19 +1,26 @@
 """Scores every arm in every length bin, and answers whether the τ chosen on one half does better on the other.
 
 Arms beside temperatures are their alternatives: averaging over chunks of a document, whitening, subtracting the mean.
+
+A τ per layer or per head, too, is searched on the choose half and evaluated on the report half. The paper divides all
+logits by one τ (arXiv 2410.24200, §5). To find out whether parts of a model prefer different values, coordinate descent
+starts from the best single τ: for each part, the next lower and higher τ of the grid are tried, and kept if the score
+on the choose half improves. Each trial encodes all texts, so the descent is greedy and short.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
-from embaudit.corpora.downstream.task import Task, Vectors
-from embaudit.remedies.mitigation.rows import Centring, Whitening
-from embaudit.statistics.intervals import MIN_UNITS
+from embaudit.corpora.downstream import Task, Vectors
+from embaudit.measures.tempscale import ArmName, ArmScore, Choice, Part, Recommendation, SearchedTask, Split
+from embaudit.measures.tempscale import Task as TaskName
+from embaudit.remedies.mitigation import Centring, Whitening
+from embaudit.statistics import MIN_UNITS
 from embaudit.words.errors import NotMeasurable
 from embaudit.words.estimate import Estimate
 
@@ -52,8 +59,6 @@ def fitted_baselines(vectors: Vectors, fitted_on: Mapping[str, np.ndarray]) -> d
 # Lower edges of the length bins in tokens; the last is open. The bins up to 500 are the paper's.
 BIN_STARTS = (0, 100, 200, 300, 400, 500, 1_000, 2_000, 4_000, 8_000, 16_000)
 ALL_LENGTHS = 0
-ArmName = Literal["none", "temperature", "chunk_average", "whitening", "centring"]
-Recommendation = Literal["yes", "no", "unsupported"]
 
 
 class Arm(NamedTuple):
@@ -74,48 +79,6 @@ class Bin:
     low: int | None
     high: int | None
     holds: np.ndarray
-
-
-@dataclass(frozen=True)
-class ArmScore:
-    """One arm on one half of one bin; there is no score with fewer than two items.
-
-    ``units`` are the resampling units of the interval; ``difference`` is from the arm ``none`` on the same items.
-    """
-
-    task: str
-    arm: str
-    tau: float
-    split: str
-    bin: int
-    bin_low: int | None
-    bin_high: int | None
-    items: int
-    units: int
-    score: float | None
-    difference: float | None
-    low: float | None
-    high: float | None
-
-
-@dataclass(frozen=True)
-class Choice:
-    """The answer for one bin: the best τ on the choose half, and its effect on the report half."""
-
-    task: str
-    bin: int
-    bin_low: int | None
-    bin_high: int | None
-    tau: float | None
-    recommendation: Recommendation
-    items: int
-    units: int
-    score_before: float | None
-    score_after: float | None
-    difference: float | None
-    low: float | None
-    high: float | None
-    reason: str
 
 
 def compare(
@@ -143,12 +106,13 @@ def compare(
         arms[Arm(name, 1.0)] = task.outcomes(vectors)  # type: ignore[arg-type]
     rows: list[ArmScore] = []
     choices: list[Choice] = []
+    both: tuple[Split, ...] = ("choose", "report")
     for one in bins_of(task.items.lengths):
         found = {
             (arm, split): _row(task, arm, outcomes, arms[NONE], one, split, resamples, seed)
             for arm, outcomes in arms.items()
             # Baselines are fitted on the choose half, so they are not scored there.
-            for split in (("choose", "report") if arm.name in ("none", "temperature") else ("report",))
+            for split in (both if arm.name in ("none", "temperature") else both[1:])
         }
         rows += found.values()
         choices.append(_choice(found, unsupported))
@@ -166,7 +130,7 @@ def bins_of(lengths: np.ndarray) -> Iterator[Bin]:
 
 
 def _row(
-    task: Task, arm: Arm, after: np.ndarray, before: np.ndarray, one: Bin, split: str, resamples: int, seed: int
+    task: Task, arm: Arm, after: np.ndarray, before: np.ndarray, one: Bin, split: Split, resamples: int, seed: int
 ) -> ArmScore:
     chosen = one.holds & (task.items.is_report == (split == "report"))
     items = int(chosen.sum())
@@ -178,7 +142,7 @@ def _row(
     if is_compared and split == "report":
         gain = Estimate.holding(difference, task.interval(before, after, chosen, resamples, seed))
     return ArmScore(
-        task=task.name,
+        task=cast(TaskName, task.name),
         arm=arm.name,
         tau=arm.tau,
         split=split,
@@ -194,7 +158,7 @@ def _row(
     )
 
 
-def _choice(found: Mapping[tuple[Arm, str], ArmScore], unsupported: str | None) -> Choice:
+def _choice(found: Mapping[tuple[Arm, Split], ArmScore], unsupported: str | None) -> Choice:
     """Choose the best τ on the choose half (the closest to 1 if tied), and evaluate it on the report half."""
     before = found[NONE, "report"]
     if unsupported is not None:
@@ -242,4 +206,90 @@ def _answer(before: ArmScore, after: ArmScore | None, recommendation: Recommenda
         low=after.low if after is not None else None,
         high=after.high if after is not None else None,
         reason=reason,
+    )
+
+
+Taus = tuple[float, ...]
+MAX_SWEEPS = 2
+
+
+class Found(NamedTuple):
+    """Result of a descent, with the number of combinations tried."""
+
+    taus: Taus
+    trials: int
+
+
+def descend(start: Taus, grid: Sequence[float], score: Callable[[Taus], float | None]) -> Found:
+    """Coordinate descent on a grid, from ``start``; an undefined score is never better.
+
+    Args:
+        start: (parts,) values from the grid.
+        grid: τ in order.
+        score: higher is better.
+    """
+    asked: dict[Taus, float] = {}
+
+    def worth(taus: Taus) -> float:
+        if taus not in asked:
+            found = score(taus)
+            asked[taus] = float("-inf") if found is None else found
+        return asked[taus]
+
+    best = start
+    for _ in range(MAX_SWEEPS):
+        before = best
+        for part in range(len(start)):
+            at = grid.index(best[part])
+            near = [grid[place] for place in (at - 1, at + 1) if 0 <= place < len(grid)]
+            # Ties keep the current value.
+            best = max([best, *((*best[:part], tau, *best[part + 1 :]) for tau in near)], key=worth)
+        if best == before:
+            break
+    return Found(best, len(asked))
+
+
+def report(
+    task: Task,
+    part: Part,
+    tau: float,
+    found: Found,
+    outcomes: tuple[np.ndarray, np.ndarray, np.ndarray],
+    *,
+    resamples: int,
+    seed: int,
+) -> SearchedTask:
+    """Evaluate the result on the held-out half.
+
+    Args:
+        tau: the single τ from which the search started.
+        outcomes: at τ = 1, at ``tau`` and at ``found.taus``.
+    """
+    chosen = task.items.is_report
+    items = int(chosen.sum())
+    before, single, after = (task.score(one, chosen) if items > 1 else None for one in outcomes)
+
+    difference, beyond = (None if after is None or one is None else after - one for one in (before, single))
+
+    def estimate(value: float | None, first: np.ndarray) -> Estimate:
+        ends = None if value is None else task.interval(first, outcomes[2], chosen, resamples, seed)
+        return Estimate.holding(value, ends)
+
+    gain, excess = estimate(difference, outcomes[0]), estimate(beyond, outcomes[1])
+    return SearchedTask(
+        task=cast(TaskName, task.name),
+        part=part,
+        tau=tau,
+        taus=",".join(f"{one:g}" for one in found.taus),
+        trials=found.trials,
+        recommendation="yes" if gain.is_above_zero and excess.is_above_zero else "no",
+        items=items,
+        units=len(np.unique(task.items.units[chosen])),
+        score_before=before,
+        score_single=single,
+        score_after=after,
+        difference=difference,
+        low=gain.low,
+        high=gain.high,
+        **excess.columns("beyond"),
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from embaudit.checkpoint import Checkpoint
 from embaudit.checkpoint.agreement import KINDS
-from embaudit.checkpoint.vocabulary.entries import special_ids
+from embaudit.checkpoint.vocabulary import special_ids
 from embaudit.checkpoint.vocabulary.script import is_marker
 from embaudit.declared.rule import Finding, Level, Rule
 from embaudit.measures.integrity.letter_case import word_forms

@@ -23,7 +23,7 @@ from embaudit.measures.quality.material import SAMPLE
 from embaudit.measures.quality.measured import MeasuredPairs
 from embaudit.measures.quality.passes import of_all
 from embaudit.questions.change.gains import BaseComparison
-from embaudit.statistics.intervals import spearman
+from embaudit.statistics import spearman
 
 # 1 − cosine that batches and the order of sums change by themselves.
 ROUNDING = 1e-6

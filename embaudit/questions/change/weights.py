@@ -12,7 +12,7 @@ from math import prod
 from typing import TYPE_CHECKING, Literal
 
 from embaudit.checkpoint import Checkpoint
-from embaudit.checkpoint.vocabulary.entries import special_ids
+from embaudit.checkpoint.vocabulary import special_ids
 from embaudit.checkpoint.vocabulary.script import is_marker, script_of
 from embaudit.declared.rule import Finding, Rule
 from embaudit.measures.integrity.certificate import CHUNK

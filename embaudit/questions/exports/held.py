@@ -18,8 +18,8 @@ import numpy as np
 from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.checkpoint.onnx_encoder import ELSEWHERE, OnnxEncoder, OnnxModel
 from embaudit.checkpoint.onnx_file import FLOATS, OnnxFile, Precision
+from embaudit.corpora.downstream import unit_rows
 from embaudit.corpora.downstream.retrieval import overlaps, ranked
-from embaudit.corpora.downstream.task import unit_rows
 from embaudit.embedders.checkpoint import CheckpointFunction
 from embaudit.measures.quality.material import sample_material
 from embaudit.questions.exports.quantised import BITS, Quantisation, quantised, rounding_of

@@ -16,7 +16,7 @@ import numpy as np
 from embaudit.checkpoint import Checkpoint, TextKind
 from embaudit.checkpoint.agreement import KINDS, WORDS, long_text
 from embaudit.checkpoint.tokenizer import NO_LIMIT
-from embaudit.corpora.downstream.task import unit_rows
+from embaudit.corpora.downstream import unit_rows
 
 MORE_KINDS: dict[str, tuple[str, ...]] = {
     # Clients strip texts or replace newlines by spaces.

@@ -12,7 +12,7 @@ from embaudit.measures.quality.material import Collection, Material, ScoredPairs
 from embaudit.measures.quality.passes import of_all, of_pairs
 from embaudit.measures.quality.scores import CollectionScorer, PairScorer
 from embaudit.questions.parity.compare import apart
-from embaudit.statistics.intervals import spearman
+from embaudit.statistics import spearman
 from embaudit.words.errors import EmbauditError
 from embaudit.words.estimate import Estimate
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from embaudit.corpora.downstream.task import unit_rows
+from embaudit.corpora.downstream import unit_rows
 from embaudit.declared.rule import Finding, Rule
 from embaudit.embedders.function import Answers, EmbeddingFunction, WrappedFunction
 from embaudit.questions.parity.compare import HALF, HALF_LENGTH, KindDifference

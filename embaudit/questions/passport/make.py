@@ -6,7 +6,7 @@ Which texts a passport has: parity's short ones of every kind, and some lengths 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.metadata import version
 
 import numpy as np
@@ -273,15 +273,11 @@ def _of_a_function(
 
 
 def _checkpoint(checkpoint: Checkpoint) -> PassedCheckpoint:
-    identity = checkpoint.identity
     return PassedCheckpoint(
         id=checkpoint.checkpoint_id,
         source=str(checkpoint.resolved.ref),
         revision=checkpoint.resolved.revision,
-        weights_sha256=identity.weights_sha256,
-        tokenizer_sha256=identity.tokenizer_sha256,
-        config_sha256=identity.config_sha256,
-        modules_sha256=identity.modules_sha256,
+        **asdict(checkpoint.identity),
         architecture=type(checkpoint.model).__name__,
     )
 

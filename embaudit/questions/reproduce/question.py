@@ -44,7 +44,7 @@ class ReproduceQuestion(PromptOptions, MaterialPart, Question):
 
     def answer(self, progress: Progress = QUIET) -> ReproduceReport:
         from embaudit.checkpoint import load_checkpoint
-        from embaudit.corpora.scores.read import read_scores
+        from embaudit.corpora.scores import read_scores
         from embaudit.embedders.opened import is_checkpoint, name_of
         from embaudit.questions.reproduce.readings import of_data
         from embaudit.questions.reproduce.report import reproduce

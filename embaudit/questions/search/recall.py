@@ -16,7 +16,7 @@ import numpy as np
 from embaudit.embedders.function import EmbeddingFunction
 from embaudit.questions.search.exact import Nearest
 from embaudit.questions.vectors.profile import SomeRows
-from embaudit.statistics.intervals import exact_share, mean_with_interval
+from embaudit.statistics import exact_share, mean_with_interval
 from embaudit.stores.search import Hits, Settings, StoreSearch, Where
 from embaudit.words.estimate import Estimate
 

@@ -13,7 +13,7 @@ from embaudit.checkpoint import TextKind
 from embaudit.embedders.function import EmbeddingFunction
 from embaudit.measures.quality.material import Collection, ScoredPairs
 from embaudit.questions.switch.material import OldAndNew, SwitchedPairs, SwitchedSearch
-from embaudit.statistics.intervals import student_half_width
+from embaudit.statistics import student_half_width
 from embaudit.words.errors import MeasureError
 from embaudit.words.estimate import Estimate
 from embaudit.words.sentences import quoted

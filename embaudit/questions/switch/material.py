@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from embaudit.corpora.downstream.task import units_of
+from embaudit.corpora.downstream import units_of
 from embaudit.measures.quality.material import Collection, ScoredPairs
 from embaudit.measures.quality.passes import of_all, of_pairs
 from embaudit.words.errors import MeasureError

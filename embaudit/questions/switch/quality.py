@@ -24,11 +24,11 @@ from typing import Any
 
 import numpy as np
 
-from embaudit.corpora.downstream.task import unit_rows
+from embaudit.corpora.downstream import unit_rows
 from embaudit.measures.quality.scores import CollectionScorer, PairScorer
 from embaudit.questions.parity.compare import KindDifference, compare_kind, is_apart, is_rounding
 from embaudit.questions.switch.material import OldAndNew, SwitchedPairs, SwitchedSearch
-from embaudit.statistics.intervals import exact_share, percentile_intervals, quantile_ranks, unit_weights
+from embaudit.statistics import exact_share, percentile_intervals, quantile_ranks, unit_weights
 from embaudit.words.estimate import Estimate
 
 

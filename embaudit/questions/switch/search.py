@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from embaudit.corpora.downstream import in_report, unit_rows
 from embaudit.corpora.downstream.retrieval import CUT, NOT_RANKED, evaluate
-from embaudit.corpora.downstream.task import in_report, unit_rows
 from embaudit.corpora.draw import content_order
 from embaudit.measures.quality.passes import of_all
 from embaudit.questions.switch.material import (
@@ -25,7 +25,7 @@ from embaudit.questions.switch.material import (
     search_of_vectors,
 )
 from embaudit.questions.switch.quality import MAPS, MOST_TEXTS, LinearMap, in_two_roles, mean_of, ratio_of
-from embaudit.statistics.intervals import spearman
+from embaudit.statistics import spearman
 from embaudit.words.estimate import Estimate
 
 SEED = 0

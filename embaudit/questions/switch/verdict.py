@@ -24,7 +24,7 @@ from embaudit.measures.quality.scale import LET_THROUGH, MIN_PAIRS
 from embaudit.questions.switch.material import SwitchedPairs, SwitchedSearch
 from embaudit.questions.switch.quality import SameText
 from embaudit.questions.switch.search import MIXED, SearchOutcome
-from embaudit.statistics.intervals import MIN_UNITS
+from embaudit.statistics import MIN_UNITS
 from embaudit.words.estimate import Estimate, shown, with_interval
 
 # So few units above a cut-off bound its interval from neither side (McNemar's mid-p of 5 against 0 is .03).

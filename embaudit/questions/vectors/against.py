@@ -13,7 +13,7 @@ from embaudit.questions.parity.compare import HALF, SAME_LENGTH
 from embaudit.questions.vectors.forms import StoredForm, encode_rows, form_of_index
 from embaudit.questions.vectors.profile import SomeRows, share_as_json
 from embaudit.questions.vectors.reasons import Reason, reasons_for
-from embaudit.statistics.intervals import exact_count, exact_share
+from embaudit.statistics import exact_count, exact_share
 from embaudit.stores.store import DrawnGroups, Rounded
 
 # Two lengths on 95 % of the rows: what a normalising database leaves is one of them.

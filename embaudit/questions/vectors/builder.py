@@ -31,7 +31,7 @@ from embaudit.questions.vectors.fingerprint import (
     Origin,
     origin_of,
 )
-from embaudit.statistics.intervals import score_share
+from embaudit.statistics import score_share
 from embaudit.system.files import replace_atomically
 from embaudit.system.settings import Settings
 from embaudit.system.small_files import parsed, small_bytes

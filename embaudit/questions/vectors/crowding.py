@@ -34,7 +34,7 @@ from embaudit.embedders.kept import cost_line
 from embaudit.questions.vectors.forms import unit_float32
 from embaudit.questions.vectors.neighbours import NEAREST, NearestRows
 from embaudit.questions.vectors.profile import Profile, SomeRows, joined, profile_of, rows_of
-from embaudit.statistics.intervals import exact_share
+from embaudit.statistics import exact_share
 from embaudit.stores.store import Store
 from embaudit.words.errors import EmbauditError
 from embaudit.words.sentences import cut, visible

@@ -17,7 +17,7 @@ import numpy as np
 
 from embaudit.questions.vectors.forms import unit_float32
 from embaudit.questions.vectors.profile import Profile, Progress, SomeRows, joined, rows_of
-from embaudit.statistics.intervals import exact_share
+from embaudit.statistics import exact_share
 from embaudit.stores.store import Store
 
 QUERIES, NEAREST = 500, 10

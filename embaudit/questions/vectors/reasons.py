@@ -23,7 +23,7 @@ from embaudit.questions.vectors.forms import (
     unit_float32,
 )
 from embaudit.questions.vectors.profile import SomeRows
-from embaudit.statistics.intervals import spearman
+from embaudit.statistics import spearman
 from embaudit.words.errors import EmbauditError
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from embaudit.questions.why.case import Case, Diagnosis, heading_of
 from embaudit.questions.why.mends import TriedMend
 from embaudit.questions.why.stage_trace import StageTrace
 from embaudit.questions.why.unexpected import LEFT_OUT, CameUp
-from embaudit.statistics.intervals import exact_share
+from embaudit.statistics import exact_share
 from embaudit.words.estimate import Estimate
 from embaudit.words.sentences import cut, quoted
 

@@ -179,7 +179,7 @@ def _severe_ids(tokens: Path, function: EmbeddingFunction) -> set[int]:
     Raises:
         UsageError: if it is of another, or nobody sees the function's tokens.
     """
-    from embaudit.remedies.screening.tokens import read_token_list
+    from embaudit.remedies.screening import read_token_list
 
     listed = read_token_list(tokens)
     checkpoint = function.checkpoint

@@ -22,7 +22,7 @@ from embaudit.questions.vectors.forms import encode_rows
 from embaudit.questions.why.case import JUST_BEHIND, ByAnother, Case, InAField, OfAnotherType, StoreAnswer
 from embaudit.questions.why.mends import OtherQuery, encoded
 from embaudit.questions.why.rows import ExpectedRow, StoreScan
-from embaudit.statistics.intervals import exact_share
+from embaudit.statistics import exact_share
 from embaudit.stores.search import Settings, StoreSearch, Where
 from embaudit.stores.store import Metric, RowBatch, Store
 from embaudit.words.errors import CorpusError

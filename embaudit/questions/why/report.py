@@ -25,7 +25,7 @@ from embaudit.questions.why.rows import OtherPlaces, in_fields
 from embaudit.questions.why.stages import StageTraces, asked, ids_that_serve, traced
 from embaudit.questions.why.unexpected import CameUp, came_up, not_shown, why_it_came_up
 from embaudit.questions.why.walk import Progress, SearchTraces, walk
-from embaudit.statistics.intervals import exact_share
+from embaudit.statistics import exact_share
 from embaudit.stores.search import Settings
 from embaudit.stores.store import Store
 from embaudit.words.errors import CorpusError

@@ -13,7 +13,7 @@ from embaudit.questions.report import AnswerFigure
 from embaudit.questions.why.application import Application, StageError, StageRow, Stages
 from embaudit.questions.why.rows import ExpectedRow, StoreScan, near_ids
 from embaudit.questions.why.stage_trace import StageTrace, inferred, trace_of
-from embaudit.statistics.intervals import exact_share
+from embaudit.statistics import exact_share
 from embaudit.words.estimate import Estimate
 from embaudit.words.sentences import first_of, quoted
 

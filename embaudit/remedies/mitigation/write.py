@@ -14,7 +14,7 @@ import numpy as np
 from embaudit.checkpoint import Checkpoint, Encoder, load_checkpoint
 from embaudit.checkpoint.rewrite import SAMPLE, add_section, copied, open_source
 from embaudit.checkpoint.tensors import StoredTensor
-from embaudit.remedies.mitigation.rows import Way, prunable, pruned, replaced
+from embaudit.remedies.mitigation import Way, prunable, pruned, replaced
 from embaudit.words.errors import CheckpointError, MeasureError, NotMeasurable, UsageError
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from itertools import chain
 from math import lgamma, log, log1p
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from embaudit.statistics.intervals import exact_share
+from embaudit.statistics import exact_share
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

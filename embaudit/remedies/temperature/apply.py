@@ -22,7 +22,7 @@ from embaudit.checkpoint.anatomy import anatomy_of
 from embaudit.checkpoint.model import UNUSED_WEIGHTS
 from embaudit.checkpoint.rewrite import SAMPLE, add_section, copied, open_source
 from embaudit.checkpoint.tensors import StoredTensor
-from embaudit.remedies.temperature.context import temperature
+from embaudit.remedies.temperature import temperature
 from embaudit.remedies.temperature.plan import Scaling, Support, Temperatures, plan_scalings, support_of
 from embaudit.words.errors import CheckpointError, MeasureError, UsageError
 

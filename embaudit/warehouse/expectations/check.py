@@ -27,8 +27,9 @@ from embaudit.measures import MEASURES
 from embaudit.steps.staging.files import readable
 from embaudit.steps.staging.stage import is_staged, read_rows, read_table, reading, staged_path, write_rows
 from embaudit.system.installed import code_digest, content_key
-from embaudit.warehouse.publish import ExpectationRow, StagedTable
+from embaudit.warehouse.publish import ExpectationRow
 from embaudit.warehouse.tables import TABLES
+from embaudit.warehouse.write import StagedTable
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 
+from embaudit.declared.figure import FULL, moved_by_precision
 from embaudit.declared.rule import LEVELS
 from embaudit.questions.names import ASKS
 from embaudit.warehouse.gate.facts import AuditFacts, Cell, GateFinding
 from embaudit.warehouse.gate.policy import SEVERITIES, Change, FigureRule, Limit, Policy, Requirements, Severity
-from embaudit.warehouse.precision import FULL, moved_by_precision
 
 # A change is a difference of two doubles: 0.52 - 0.5 is slightly more than 0.02 and must pass a limit of 0.02.
 ROUNDING = 1e-12

@@ -11,8 +11,8 @@ from typing import Any, Literal
 import duckdb
 from pydantic import BaseModel, ConfigDict
 
+from embaudit.declared.figure import FULL
 from embaudit.warehouse.named import PREVIOUS, State, find_state
-from embaudit.warehouse.precision import FULL
 from embaudit.warehouse.tables import MEASURE_OF
 from embaudit.words.errors import ProblemFound, UsageError
 from embaudit.words.sentences import first_of

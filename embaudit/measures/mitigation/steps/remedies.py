@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from embaudit.corpora.downstream.task import PairedScores, Vectors, unit_rows
+from embaudit.corpora.downstream import PairedScores, Vectors, unit_rows
 from embaudit.measures.impact.arms import poison
 from embaudit.measures.impact.steps import CLEAN, PoisonedSide
 from embaudit.measures.mitigation import (
@@ -34,9 +34,9 @@ from embaudit.measures.mitigation.remedies import (
     insert_with,
     losses,
 )
-from embaudit.measures.sticky.moments import SEVERITY_FROM_LOSS
 from embaudit.measures.sticky.steps.files import Sample
 from embaudit.measures.sticky.steps.verdicts import treatable
+from embaudit.measures.sticky.tables import SEVERITY_FROM_LOSS
 from embaudit.measures.task_material import (
     VECTOR_SCHEMA,
     kind_of,
@@ -46,7 +46,7 @@ from embaudit.measures.task_material import (
     texts_of,
     vector_rows,
 )
-from embaudit.statistics.intervals import exact_share
+from embaudit.statistics import exact_share
 from embaudit.steps.progress import tracked
 from embaudit.steps.results import CheckpointSpec, Staged, StagedCorpus, encoder_of
 from embaudit.steps.step import Outputs, step

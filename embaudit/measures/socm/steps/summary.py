@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from embaudit.checkpoint import TextKind
-from embaudit.corpora import CORPORA
+from embaudit.corpora.catalog import CORPORA
 from embaudit.corpora.draw import Draw, content_order, pair_text
 from embaudit.measures.socm import MEASURE_VERSION
 from embaudit.measures.socm.clouds import COSINE_BOUND, TRACE_BOUND, UndefinedText, clouds_of

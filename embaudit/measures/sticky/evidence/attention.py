@@ -15,7 +15,6 @@ alone.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,6 +23,7 @@ from embaudit.checkpoint import Encoder
 from embaudit.checkpoint.anatomy.watch import eager_attention, no_attention
 from embaudit.checkpoint.encoder import Progress, no_progress
 from embaudit.measures.sticky.insertion import make_draw
+from embaudit.measures.sticky.tables import StickyAttentionRow
 from embaudit.words.errors import MeasureError, one_line
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 MEASURE_VERSION = 1
-QUANTILES = (0.05, 0.25, 0.50, 0.75, 0.95)
+LEVELS = (5, 25, 50, 75, 95)
 PERMUTED_INTERVAL = (2.5, 97.5)
 # All layers' attention weights of a batch are in memory at once: 2^27 float32 are 512 MB, one text of 512 tokens in
 # BERT-large.
@@ -97,43 +97,9 @@ def received_at(attention: torch.Tensor, place: int) -> torch.Tensor:
     return attention[:, :, :, place].float().mean(dim=(1, 2))
 
 
-@dataclass(frozen=True)
-class AttentionShift:
-    """One layer's attention to sticky tokens, compared with ordinary tokens.
-
-    Attributes:
-        layer: 0 is the first.
-        includes_special: whether special tokens are among the tokens compared.
-        wasserstein: first Wasserstein distance between the groups' (token, sentence) values.
-        permuted_low, permuted_high: 2.5th and 97.5th percentile of that distance under permutation of tokens.
-        p_value: (1 + number of permuted distances at least as large) / (B + 1).
-        sticky_q05 … ordinary_q95: quantiles of the values in each group.
-    """
-
-    layer: int
-    includes_special: bool
-    sticky_tokens: int
-    ordinary_tokens: int
-    sentences: int
-    wasserstein: float
-    permuted_low: float
-    permuted_high: float
-    p_value: float
-    sticky_q05: float
-    sticky_q25: float
-    sticky_q50: float
-    sticky_q75: float
-    sticky_q95: float
-    ordinary_q05: float
-    ordinary_q25: float
-    ordinary_q50: float
-    ordinary_q75: float
-    ordinary_q95: float
-
-
 def compare_attention(
     received: np.ndarray, is_sticky: np.ndarray, is_special: np.ndarray, permutations: int, seed: int
-) -> list[AttentionShift]:
+) -> list[StickyAttentionRow]:
     """Sticky compared with ordinary tokens in every layer, with and without special tokens.
 
     All layers use the same permutations. A variant with an empty group gives no rows; if no token is special, both
@@ -192,26 +158,31 @@ def wasserstein_distances(values: np.ndarray, labels: np.ndarray) -> np.ndarray:
     return distances
 
 
-def _compare_layer(values: np.ndarray, labels: np.ndarray, layer: int, includes_special: bool) -> AttentionShift:
+def _compare_layer(values: np.ndarray, labels: np.ndarray, layer: int, includes_special: bool) -> StickyAttentionRow:
     """One layer's (T, S) values; the first row of ``labels`` is the real grouping, the others are permuted."""
     observed, *_ = distances = wasserstein_distances(values, labels)
     permuted, groups = distances[1:], labels[0]
     low, high = np.percentile(permuted, PERMUTED_INTERVAL)
     # A permutation may equal the real grouping; it must count in spite of rounding.
     as_large = int((permuted >= observed * (1 - 1e-12)).sum())
-    return AttentionShift(
-        layer,
-        includes_special,
-        int(groups.sum()),
-        int((~groups).sum()),
-        values.shape[1],
-        float(observed),
-        float(low),
-        float(high),
-        (1 + as_large) / (len(permuted) + 1),
-        *np.quantile(values[groups], QUANTILES).tolist(),
-        *np.quantile(values[~groups], QUANTILES).tolist(),
+    return StickyAttentionRow(
+        layer=layer,
+        includes_special=includes_special,
+        sticky_tokens=int(groups.sum()),
+        ordinary_tokens=int((~groups).sum()),
+        sentences=values.shape[1],
+        wasserstein=float(observed),
+        permuted_low=float(low),
+        permuted_high=float(high),
+        p_value=(1 + as_large) / (len(permuted) + 1),
+        **_quantiles("sticky", values[groups]),
+        **_quantiles("ordinary", values[~groups]),
     )
+
+
+def _quantiles(group: str, values: np.ndarray) -> dict[str, float]:
+    found = np.percentile(values, LEVELS).tolist()
+    return {f"{group}_q{level:02}": value for level, value in zip(LEVELS, found, strict=True)}
 
 
 def _heads(encoder: Encoder, token_id: int) -> int:

@@ -34,7 +34,7 @@ from embaudit.measures.sticky import SAMPLED_TOKENS
 from embaudit.measures.sticky.insertion import SentencePair, make_draw
 from embaudit.measures.sticky.moments import insert_tokens, score
 from embaudit.measures.sticky.points import Points, unit_rows
-from embaudit.statistics.intervals import MIN_UNITS, jackknife_half_width
+from embaudit.statistics import MIN_UNITS, jackknife_half_width
 from embaudit.words.errors import MeasureError, NotMeasurable
 from embaudit.words.estimate import Estimate
 

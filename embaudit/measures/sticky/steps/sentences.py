@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from embaudit.checkpoint.vocabulary import entries
+from embaudit.checkpoint import vocabulary
 from embaudit.corpora.records import read_chosen_pairs
 from embaudit.measures.run import Run
 from embaudit.measures.sticky import MEASURE_VERSION, StickySettings, baseline
@@ -108,7 +108,7 @@ def given_pairs(out: Outputs, spec: CheckpointSpec, source: str, content: str, p
 TOKEN_SUM = {"as_text": "float64", "by_id": "float64"}
 
 
-@step("vocabulary", version=entries.MEASURE_VERSION, tables=(TokenRow,), name="read vocabulary")
+@step("vocabulary", version=vocabulary.MEASURE_VERSION, tables=(TokenRow,), name="read vocabulary")
 def read_tokens(out: Outputs, spec: CheckpointSpec) -> None:
     """The vocabulary: category, reachability, origin, script and two signs of under-training."""
     encoder = encoder_of(spec)
@@ -126,7 +126,7 @@ def read_tokens(out: Outputs, spec: CheckpointSpec) -> None:
             # A zero row (padding) has no direction: null.
             "cosine_to_mean": None if np.isnan(cosines[entry.token_id]) else float(cosines[entry.token_id]),
         }
-        for entry in entries.read_vocabulary(checkpoint.tokenizer, checkpoint.vocabulary_size)
+        for entry in vocabulary.read_vocabulary(checkpoint.tokenizer, checkpoint.vocabulary_size)
     ]
     out.rows(TokenRow, rows)
 

@@ -31,11 +31,10 @@ from embaudit.measures.sticky.verdicts import (
     losses,
     noise,
     prevalence,
-    severity_rows,
     summary_rows,
     validation_rows,
 )
-from embaudit.remedies.screening.tokens import Severity, severe_rows
+from embaudit.remedies.screening import Severity, severe_rows
 from embaudit.steps.results import CheckpointSpec, Staged, checkpoint_of
 from embaudit.steps.staging.stage import read_rows
 from embaudit.steps.step import Outputs, step
@@ -147,7 +146,7 @@ def count_severities(
         if row["role"] == "candidate" and row["protocol"] == "retention"
     ]
     found = prevalence(measured, candidates, SEVERITY_RESAMPLES, sample.seed)
-    out.rows(StickySeverityRow, severity_rows(found))
+    out.rows(StickySeverityRow, found)
 
 
 def _kept_by_the_search(scored: Staged, pilot: np.ndarray, draws: int) -> tuple[np.ndarray, np.ndarray]:

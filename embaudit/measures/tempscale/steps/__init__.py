@@ -11,8 +11,8 @@ from typing import Any
 
 from embaudit.measures.run import Run
 from embaudit.measures.task_material import corpora_of, notes_of, sides_of, task_material
-from embaudit.measures.tempscale import TempscaleSettings
-from embaudit.measures.tempscale.search import Part, Taus, descend
+from embaudit.measures.tempscale import Part, TempscaleSettings
+from embaudit.measures.tempscale.compare import Taus, descend
 from embaudit.measures.tempscale.steps.temperatures import (
     BestTaus,
     PartSupport,

@@ -17,20 +17,20 @@ import numpy as np
 from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.checkpoint.anatomy import anatomy_of
 from embaudit.checkpoint.tokenizer import position_limit
+from embaudit.corpora.downstream import Task
 from embaudit.corpora.downstream.labelled import Classification, Clustering
 from embaudit.corpora.downstream.material import GradedPairs, Judgements
 from embaudit.corpora.downstream.retrieval import Retrieval, Similarity
-from embaudit.corpora.downstream.task import Task
 from embaudit.measures.task_material import VECTOR_SCHEMA, kind_of, read_material, read_vectors, texts_of, vector_rows
 from embaudit.measures.tempscale import (
     MEASURE_VERSION,
+    Part,
     TempscaleChoiceRow,
     TempscaleRow,
     TempscaleSearchRow,
     TempscaleSettings,
 )
-from embaudit.measures.tempscale.compare import average_pieces, compare, pieces_of
-from embaudit.measures.tempscale.search import Found, Part, report
+from embaudit.measures.tempscale.compare import Found, average_pieces, compare, pieces_of, report
 from embaudit.remedies.temperature import Temperatures, plan_scalings, support_of, temperature
 from embaudit.steps.progress import tracked
 from embaudit.steps.results import CheckpointSpec, Staged, StagedCorpus, checkpoint_of, encoder_of
