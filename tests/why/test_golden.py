@@ -26,6 +26,8 @@ from embaudit.questions.why.unexpected import LeftOut, without_words
 from embaudit.words.errors import CorpusError, EmbauditError, UsageError
 from tests.some_rows import mostly_slow
 
+# With the other file that has the packaged checkpoint embed all of the sample.
+pytestmark = pytest.mark.xdist_group("planted searches")
 WANTED = [GoldenQuery("first query", ("a", "b")), GoldenQuery("second, with a comma", ("7",))]
 FORMS = {
     "golden.csv": 'query,expect\nfirst query,a\n"second, with a comma",7\nfirst query,b\n',
@@ -179,8 +181,6 @@ def test_a_row_that_does_not_come_up_is_said_to_be_where_it_is(kept: Kept, tmp_p
     both = embaudit.why(store, PACKAGED, [query, query], unexpected=[first, far], device="cpu")
     # One query with several rows: the nearest.
     assert [one.lost for one in both.lost] == ["came up"]
-    several = embaudit.why(store, PACKAGED, {query: far, kept.queries[4][0]: kept.queries[4][1]}, device="cpu")
-    assert several.verdict == "lost"
     assert asked(store, query, "row-none").lost[0].lost == "absent"
 
 
