@@ -207,7 +207,7 @@ def base_of(family: str, folder: Path, change: FolderChange) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("name", mostly_slow(LOST, ("activation lost",)))
+@pytest.mark.parametrize("name", mostly_slow(LOST, 2))
 def test_a_line_that_is_lost_is_the_reason(name: str, tmp_path: Path) -> None:
     family, has, change, named = LOST[name]
     base = base_of(family, tmp_path / "base", has)

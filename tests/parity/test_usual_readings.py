@@ -109,7 +109,6 @@ class TestWhatIsCloseToNothing:
         encode = faithful(checkpoint)
         return lambda texts: encode([" ".join(text[::-1].split()[::-1]) + " of another one" for text in texts])
 
-    @pytest.mark.slow
     def test_it_is_not_printed(self, served_checkpoint: Checkpoint) -> None:
         rng = np.random.default_rng(0)
         turn = np.linalg.qr(rng.normal(size=(32, 32)))[0]
@@ -125,8 +124,6 @@ class TestWhatIsCloseToNothing:
     def test_a_plain_server_sends_no_titles(self, served_checkpoint: Checkpoint) -> None:
         vectors = self.scrambled(served_checkpoint)
         report = compared(served_checkpoint, Served(vectors))
-        assert "Closest" not in report.line
-        assert "No way to use the checkpoint that was tried gives such vectors" in report.line
         advice = next(finding.advice for finding in report.findings if finding.level == "problem")
         assert "title" not in advice
         assert "token ids" not in advice.lower()
