@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from kept_texts import PACKAGED, Kept, named, parquet
+from kept_texts import PACKAGED, Kept, named, packaged, parquet
 from planted_up import COME_UP
 from told_in_full import faults_of
 
 import embaudit
-from benchmarks.crowding import Remembering
 from embaudit.corpora.golden import GoldenQuery, load_golden, load_golden_folder, read_golden
 from embaudit.measures.quality.golden import GoldenChanges
 from embaudit.measures.quality.material import Collection, golden_of
@@ -125,20 +124,14 @@ def test_answers_are_found_by_id_or_text_and_else_named(tmp_path: Path) -> None:
 # ---- why a row came up: planted causes are named and confirmed, and ranks without words are those of a slow loop ----
 
 
-@pytest.fixture(scope="module")
-def function(kept: Kept) -> Remembering:
-    """The packaged checkpoint, which embeds each text once: every report asks for many of the same ones."""
-    return Remembering(kept.encoder.checkpoint)
-
-
-def asked(function: Remembering, store: Path, query: str, row: str, **given: Any) -> WhyReport:
-    return embaudit.why(store, function, query, unexpected=row, **given)
+def asked(store: Path, query: str, row: str, **given: Any) -> WhyReport:
+    return embaudit.why(store, packaged(), query, unexpected=row, **given)
 
 
 @pytest.mark.parametrize("name", mostly_slow(COME_UP, ("a word in another sense", "a heading")))
-def test_a_planted_cause_is_named_and_confirmed(name: str, kept: Kept, function: Remembering, tmp_path: Path) -> None:
+def test_a_planted_cause_is_named_and_confirmed(name: str, kept: Kept, tmp_path: Path) -> None:
     planted = COME_UP[name](kept, tmp_path)
-    report = asked(function, planted.store, planted.query, planted.expect, **planted.given)
+    report = asked(planted.store, planted.query, planted.expect, **planted.given)
     assert named(report) == planted.wanted
     assert report.lost[0].is_confirmed
     assert (report.verdict, report.exit_code) == ("came up", 1)
@@ -161,9 +154,9 @@ def rank_without(kept: Kept, rows: dict[str, str], query: str, row: str, one: Le
     return 1 + sum(cosine > cosines[row] + 1e-5 for cosine in cosines.values())
 
 
-def test_ranks_without_words_are_those_of_a_loop(kept: Kept, function: Remembering, tmp_path: Path) -> None:
+def test_ranks_without_words_are_those_of_a_loop(kept: Kept, tmp_path: Path) -> None:
     planted = COME_UP["a word in another sense"](kept, tmp_path)
-    report = asked(function, planted.store, planted.query, planted.expect)
+    report = asked(planted.store, planted.query, planted.expect)
     up = report.came_up[0]
     rows = {row["id"]: row["text"] for row in pq.read_table(planted.store).to_pylist()}
     left_out = [*up.left_out[:4], *up.left_out[-3:]]
@@ -174,23 +167,21 @@ def test_ranks_without_words_are_those_of_a_loop(kept: Kept, function: Rememberi
     assert all(len(one.words) == 1 for one in up.left_out)
 
 
-def test_a_row_that_does_not_come_up_is_said_to_be_where_it_is(
-    kept: Kept, function: Remembering, tmp_path: Path
-) -> None:
+def test_a_row_that_does_not_come_up_is_said_to_be_where_it_is(kept: Kept, tmp_path: Path) -> None:
     store = parquet(kept.with_rows([]), tmp_path, lang=["de" if n % 2 else "en" for n in range(len(kept.ids))])
     query, first = kept.queries[3]
     order = np.argsort(-(kept.vectors @ kept.of(query)[0]))
     far = kept.ids[int(order[300])]
-    report = asked(function, store, query, far)
+    report = asked(store, query, far)
     assert (report.verdict, report.exit_code, report.lost[0].lost) == ("not shown", 0, "not shown")
     assert "It is 301st, and the first 10 are shown." in report.line
     other = "en" if int(first.removeprefix("row-")) % 2 else "de"
-    assert "filter leaves it out" in asked(function, store, query, first, where={"lang": other}).line
-    assert "score is below" in asked(function, store, query, first, min_score=0.99).line
-    both = embaudit.why(store, function, [query, query], unexpected=[first, far])
+    assert "filter leaves it out" in asked(store, query, first, where={"lang": other}).line
+    assert "score is below" in asked(store, query, first, min_score=0.99).line
+    both = embaudit.why(store, packaged(), [query, query], unexpected=[first, far])
     # One query with several rows: the nearest.
     assert [one.lost for one in both.lost] == ["came up"]
-    assert asked(function, store, query, "row-none").lost[0].lost == "absent"
+    assert asked(store, query, "row-none").lost[0].lost == "absent"
 
 
 def test_what_is_asked_of_both_is_refused(tmp_path: Path) -> None:
