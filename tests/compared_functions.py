@@ -27,10 +27,15 @@ def endpoint_of(served: Served, **asked: Any) -> Iterator[Any]:
         yield endpoint
 
 
-def compared(checkpoint: Checkpoint, other: object, material: Material | None = None) -> ParityReport:
-    """What is said of a server, or of a client that is an object of a program."""
+def compared(
+    checkpoint: Checkpoint, other: object, material: Material | None = None, *, with_explanation: bool = True
+) -> ParityReport:
+    """What is said of a server, or of a client that is an object of a program.
+
+    Where nothing explains it, the search for an explanation takes seconds: a test of other findings goes without.
+    """
     known, material = CheckpointFunction(checkpoint), material or Material()
     if not isinstance(other, Served):
-        return compare_with(known, opened(other), material)
+        return compare_with(known, opened(other), material, with_explanation=with_explanation)
     with endpoint_of(other) as endpoint:
-        return compare_with(known, endpoint, material)
+        return compare_with(known, endpoint, material, with_explanation=with_explanation)

@@ -7,6 +7,7 @@ import importlib.util
 import os
 import signal
 from collections.abc import Iterator
+from functools import wraps
 from pathlib import Path
 
 import hypothesis
@@ -44,8 +45,9 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 hypothesis.settings.register_profile("embaudit", derandomize=True, deadline=None, database=None)
 hypothesis.settings.load_profile("embaudit")
 # Hypothesis also draws constants that it reads in every module of ours that is loaded: which are, depends on the tests
-# that ran before in this worker. No setting leaves them out (tests/test_property_tests.py).
-providers.HypothesisProvider._local_constants = Constants()  # type: ignore[assignment]
+# that ran before in this worker, and reading them takes seconds. No setting leaves them out
+# (tests/test_property_tests.py).
+providers._get_local_constants = wraps(providers._get_local_constants)(lambda: Constants())
 
 
 @pytest.hookimpl(tryfirst=True)

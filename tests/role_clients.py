@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -19,12 +19,14 @@ class Client:
     Attributes:
         texts, rows: what it does to a query before it is encoded, and to its vector.
         documents: what it does to documents.
+        known: vectors of queries, as they were read: reports ask for the same ones, each alone.
     """
 
     checkpoint: Checkpoint
     texts: Callable[[str], str] = str
     rows: Callable[[np.ndarray], np.ndarray] = np.asarray
     documents: Callable[[str], str] = str
+    known: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         found: list[list[float]] = (
@@ -33,7 +35,10 @@ class Client:
         return found
 
     def embed_query(self, text: str) -> list[float]:
-        found: list[float] = self.rows(Encoder(self.checkpoint).encode_texts([self.texts(text)])[0]).tolist()
+        read = self.texts(text)
+        if read not in self.known:
+            self.known[read] = Encoder(self.checkpoint).encode_texts([read])[0]
+        found: list[float] = self.rows(self.known[read]).tolist()
         return found
 
 

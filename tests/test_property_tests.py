@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from functools import cached_property
 from pathlib import Path
 
 import pytest
@@ -60,10 +59,8 @@ def test_examples_do_not_depend_on_which_modules_are_loaded(folder: Path) -> Non
 
 def test_left_alone_hypothesis_would_draw_from_them(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If this fails, Hypothesis takes no more constants from modules, and what tests/conftest.py changes can go."""
-    own = cached_property(lambda provider: providers._get_local_constants())
-    own.__set_name__(providers.HypothesisProvider, "_local_constants")
     providers.CONSTANTS_CACHE.cache.clear()
-    monkeypatch.setattr(providers.HypothesisProvider, "_local_constants", own)
+    monkeypatch.setattr(providers, "_get_local_constants", providers._get_local_constants.__wrapped__)  # type: ignore[attr-defined]
     monkeypatch.setattr(providers, "_local_constants", Constants())
     monkeypatch.setattr(providers, "_seen_modules", set(map(id, sys.modules.values())))
     before = drawn()

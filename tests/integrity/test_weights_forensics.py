@@ -185,7 +185,7 @@ def test_findings_name_layers_rows_and_places(minilm: Checkpoint) -> None:
     [flipped] = [f for f in weight_findings(with_tensors(minilm, value_changed(4_000.0))) if f.level == "problem"]
     assert f"{OUTPUT} holds 4e+03 at [5, 7]" in flipped.sentence
     [zero] = [f for f in weight_findings(with_tensors(minilm, rows_changed(6_000, 0.0))) if f.level == "problem"]
-    assert "6000 of 29523 ordinary tokens (20.3%)" in zero.sentence
+    assert "6000 of 29523 ordinary tokens (20.3% [19.9%, 20.8%])" in zero.sentence
     assert "Latin" in zero.sentence
     assert zero.low is not None
     assert zero.low < 6_000 / 29_523 < zero.high

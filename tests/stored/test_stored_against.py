@@ -21,6 +21,7 @@ from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
 from embaudit.embedders.checkpoint import CheckpointFunction
 from embaudit.pages.html import render
 from embaudit.questions.question import Progress
+from embaudit.questions.vectors import reasons
 from embaudit.questions.vectors.against import compare_sample
 from embaudit.questions.vectors.every_row import find_foreign
 from embaudit.questions.vectors.page import stored_page
@@ -72,6 +73,12 @@ def test_rows_of_another_revision_are_counted_and_named(tiny_index: Any, tmp_pat
     assert {int(report.against.rows.numbers[place]) for place in reason.places} <= set(foreign.tolist())
     assert "text" in json.dumps(report.as_json(), allow_nan=False)
     assert f"are those of {tiny_index.other}" in render(stored_page(report)).replace("&#x2F;", "/")
+
+
+@pytest.fixture
+def _no_other_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of rows whose reason is none of it, no other use of the checkpoint is searched for, which takes a second."""
+    monkeypatch.setattr(reasons, "_of_other_use", lambda checkpoint, rows, left: ("", left[:0]))
 
 
 def changed(tiny_index: Any, how: Callable[[str], str]) -> np.ndarray:
@@ -137,6 +144,7 @@ def test_one_vector_for_many_texts_is_told(tiny_index: Any, tmp_path: Path) -> N
     ]
 
 
+@pytest.mark.usefixtures("_no_other_use")
 def test_texts_that_changed_since_do_not_pass_for_another_revision(tiny_index: Any, tmp_path: Path) -> None:
     mixed = tiny_index.vectors.copy()
     mixed[:150] = mixed[np.random.default_rng(0).permutation(150) + 300]
@@ -309,6 +317,7 @@ def test_the_first_dimensions_of_another_use_are_still_explained(tiny_index: Any
     ]
 
 
+@pytest.mark.usefixtures("_no_other_use")
 @pytest.mark.parametrize(("before", "after"), [(40, 0), (3, 0), (30, 20), (300, 0)])
 def test_rows_out_of_step_are_counted_one_by_one(before: int, after: int, tiny_index: Any, tmp_path: Path) -> None:
     """Among rows of another revision, in no order: a few that are looked at first say nothing of the others."""
@@ -330,6 +339,7 @@ def test_rows_out_of_step_are_counted_one_by_one(before: int, after: int, tiny_i
     assert counted["after"] in ((after,) if after > 20 or not after else (0, after))
 
 
+@pytest.mark.usefixtures("_no_other_use")
 def test_rows_in_lower_precision_are_counted_one_by_one(tiny_index: Any, tmp_path: Path) -> None:
     """Texts that were edited a little are as near as bfloat16, and are not the checkpoint's in it."""
     half = load_checkpoint(str(tiny_index.folder), LoadOptions(device="cpu", dtype="bfloat16"))

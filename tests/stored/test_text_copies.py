@@ -31,7 +31,7 @@ WORDS = (
     "winter",
     "ice",
 )
-TEXTS = [" ".join(words) for words in itertools.islice(itertools.permutations(WORDS, 9), 0, None, 7_001)][:120]
+TEXTS = [" ".join(words) for words in itertools.islice(itertools.permutations(WORDS, 9), 0, 120 * 7_001, 7_001)]
 
 
 def index_of(texts: Sequence[str], ids: Sequence[str] | None = None, vectors: np.ndarray | None = None) -> Store:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import embaudit
-from embaudit.checkpoint import Checkpoint, Encoder
+from benchmarks.crowding import Remembering
+from embaudit.checkpoint import Checkpoint, Encoder, LoadOptions, load_checkpoint
 from embaudit.corpora.load import SAMPLE_FOLDER
 from embaudit.measures.quality.material import sample_material
 from embaudit.questions.why.report import WhyReport
@@ -72,8 +74,14 @@ def parquet(columns: tuple[list[str], list[str], list[object]], folder: Path, **
     return file
 
 
+@cache
+def packaged() -> Remembering:
+    """The packaged checkpoint, which embeds each text once: every report asks for many of the same ones."""
+    return Remembering(load_checkpoint(PACKAGED, LoadOptions(device="cpu")))
+
+
 def walked(store: Path, query: str, expect: str, **given: object) -> WhyReport:
-    return embaudit.why(store, PACKAGED, query, expect, device="cpu", **given)  # type: ignore[arg-type]
+    return embaudit.why(store, packaged(), query, expect, **given)  # type: ignore[arg-type]
 
 
 def named(report: WhyReport) -> tuple[str, str]:

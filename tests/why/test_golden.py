@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from kept_texts import PACKAGED, Kept, named, parquet
+from kept_texts import PACKAGED, Kept, named, packaged, parquet
 from planted_up import COME_UP
 from told_in_full import faults_of
 
@@ -26,6 +26,8 @@ from embaudit.questions.why.unexpected import LeftOut, without_words
 from embaudit.words.errors import CorpusError, EmbauditError, UsageError
 from tests.some_rows import mostly_slow
 
+# With the other file that has the packaged checkpoint embed all of the sample.
+pytestmark = pytest.mark.xdist_group("planted searches")
 WANTED = [GoldenQuery("first query", ("a", "b")), GoldenQuery("second, with a comma", ("7",))]
 FORMS = {
     "golden.csv": 'query,expect\nfirst query,a\n"second, with a comma",7\nfirst query,b\n',
@@ -123,7 +125,7 @@ def test_answers_are_found_by_id_or_text_and_else_named(tmp_path: Path) -> None:
 
 
 def asked(store: Path, query: str, row: str, **given: Any) -> WhyReport:
-    return embaudit.why(store, PACKAGED, query, unexpected=row, device="cpu", **given)
+    return embaudit.why(store, packaged(), query, unexpected=row, **given)
 
 
 @pytest.mark.parametrize("name", mostly_slow(COME_UP, ("a word in another sense", "a heading")))
@@ -176,11 +178,9 @@ def test_a_row_that_does_not_come_up_is_said_to_be_where_it_is(kept: Kept, tmp_p
     other = "en" if int(first.removeprefix("row-")) % 2 else "de"
     assert "filter leaves it out" in asked(store, query, first, where={"lang": other}).line
     assert "score is below" in asked(store, query, first, min_score=0.99).line
-    both = embaudit.why(store, PACKAGED, [query, query], unexpected=[first, far], device="cpu")
+    both = embaudit.why(store, packaged(), [query, query], unexpected=[first, far])
     # One query with several rows: the nearest.
     assert [one.lost for one in both.lost] == ["came up"]
-    several = embaudit.why(store, PACKAGED, {query: far, kept.queries[4][0]: kept.queries[4][1]}, device="cpu")
-    assert several.verdict == "lost"
     assert asked(store, query, "row-none").lost[0].lost == "absent"
 
 
