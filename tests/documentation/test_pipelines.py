@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -120,6 +121,15 @@ def test_the_hook_ends_with_the_worst_exit_code(
     assert main(["a/config.json"]) == 1
     assert capsys.readouterr().out.startswith("a: Do not serve")
     assert main(["none.json"]) == 0
+    # What cannot be looked at: no network, as its modules say.
+    (tmp_path / "static").mkdir()
+    module = {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.StaticEmbedding"}
+    (tmp_path / "static" / "modules.json").write_text(json.dumps([module]))
+    assert main(["a/config.json", "static/modules.json"]) == 2
+    told = capsys.readouterr()
+    assert told.out.startswith("a: Do not serve")
+    assert told.err.startswith("static: ")
+    assert "StaticEmbedding" in told.err
     hooks = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
     assert all(one["entry"].split()[-1] == "embaudit.cli.hook" for one in hooks)
 
