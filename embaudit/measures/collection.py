@@ -111,7 +111,7 @@ class Searched:
     collection: Collection
     queries: np.ndarray
     documents: np.ndarray
-    similarity: str = "cosine"
+    similarity: str
 
     def similarities(self, queries: np.ndarray | None = None, documents: np.ndarray | None = None) -> np.ndarray:
         """(q, n) float64 by the declared similarity; of other vectors of the same texts, if given."""

@@ -129,7 +129,7 @@ def test_a_document_is_its_best_piece_or_the_mean_of_its_pieces(shares: list[int
 def test_a_document_of_one_piece_is_the_document() -> None:
     generator = np.random.default_rng(0)
     vectors = generator.normal(size=(5, 8)).astype(np.float32)
-    searched = Searched(collection_of(3, 5), generator.normal(size=(3, 8)), vectors)
+    searched = Searched(collection_of(3, 5), generator.normal(size=(3, 8)), vectors, "cosine")
     assert (best_of_pieces(searched.similarities(), np.arange(5)) == searched.similarities()).all()
     assert (searched.similarities(documents=mean_of_pieces(vectors, np.arange(5))) == searched.similarities()).all()
 
@@ -192,7 +192,7 @@ def test_queries_about_one_document_leave_nothing_to_report_on() -> None:
 def test_random_vectors_find_as_much_as_chance() -> None:
     generator = np.random.default_rng(0)
     collection = collection_of(400, 400)
-    searched = Searched(collection, generator.normal(size=(400, 16)), generator.normal(size=(400, 16)))
+    searched = Searched(collection, generator.normal(size=(400, 16)), generator.normal(size=(400, 16)), "cosine")
     pieces, owners = generator.normal(size=(1_200, 16)), np.repeat(np.arange(400), 3)
     chance = sum(1 / log2(rank + 1) for rank in range(1, 11)) / 400
     for similarities in (
@@ -342,7 +342,7 @@ def test_the_step_measures_what_a_loop_measures(tiny: Checkpoint, tmp_path: Path
                     for query in range(30)
                 ]
             )
-            found = Searched(collection_of(30, 30), asked, asked).ndcg(ranked(by_words))
+            found = Searched(collection_of(30, 30), asked, asked, "cosine").ndcg(ranked(by_words))
             assert row["words_score"] == pytest.approx(float(found.mean()), abs=0.03)
 
 
