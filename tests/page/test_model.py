@@ -12,6 +12,7 @@ import pytest
 from rich.console import Console
 from told_before import unread
 
+from embaudit.checkpoint.tokenizer import NO_LIMIT
 from embaudit.declared.document import Column, Page, Section, Table, Value
 from embaudit.declared.rule import Finding
 from embaudit.measures.sticky import findings as page
@@ -235,6 +236,28 @@ def test_one_line_says_what_was_in_half_precision(
 def test_a_whole_audit_in_half_precision_says_so_once(full_facts: dict[str, Any]) -> None:
     half = {"scan_dtype": "bfloat16", "validation_dtype": "bfloat16", "dtype": "bfloat16"}
     assert "searched in" not in said(full_facts, **half)
+
+
+def test_the_head_of_the_page_says_what_was_audited(full_facts: dict[str, Any]) -> None:
+    *rows, (last, _) = identity({**full_facts, "revision": "0" * 40})
+    assert rows == [
+        ("audit", "a1"),
+        ("checkpoint", "c1"),
+        ("revision", "0" * 40),
+        ("model", "BertModel, 2 layers, 4 heads, 32 dimensions, 12,345 parameters"),
+        ("pooling", "mean"),
+        ("prompt", "texts none; queries 'query: '; documents none"),
+        ("reads", "64 tokens"),
+        ("profile", "quick"),
+        ("finished", "2026-11-21 12:00 UTC"),
+    ]
+    assert last == "ran on"
+    # What is not known has no row.
+    unknown = dict.fromkeys(("layer_count", "heads", "hidden_size", "parameters", "max_length", "finished"))
+    known = dict(identity({**full_facts, **unknown}))
+    assert known["model"] == "BertModel"
+    assert {"reads", "finished", "revision"}.isdisjoint(known)
+    assert ("reads", "texts of any length") in identity({**full_facts, "max_length": NO_LIMIT})
 
 
 def test_the_head_of_the_page_counts_figures_in_another_precision(full_facts: dict[str, Any]) -> None:
