@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from embaudit.stores.nested import column_of, flat, table_of_records
+from embaudit.stores.nested import column_of, flat, is_prose, table_of_records
+from embaudit.stores.pickled import read_object_array
 from embaudit.stores.place import ReadOptions, StorePlace
 from embaudit.stores.store import BATCH_ROWS, FETCH, LOOKED_AT, StoreColumn, StoreKind, StoreTable, Values, reported
 from embaudit.words.errors import CorpusError, UsageError
@@ -50,16 +51,15 @@ def table_of_arrays(shown: str, arrays: Mapping[str, Any], **declared: Any) -> S
                 for name in names
             }
 
-    texts = [name for name, column in columns.items() if column.what == "text" and _is_prose(column.some)]
+    texts = [
+        name
+        for name, column in columns.items()
+        if column.what == "text" and is_prose([str(one) for one in column.some])
+    ]
     if len(texts) == 1:
         # Whatever it is called: nothing else there is a text.
         declared.setdefault("text", texts[0])
     return StoreTable(shown, columns, read, rows=rows, **declared)
-
-
-def _is_prose(some: Sequence[Any]) -> bool:
-    """Whether most strings have white space in them, as texts do and ids do not."""
-    return sum(len(str(one).split()) > 1 for one in some) > len(some) / 2
 
 
 def table_of_object(shown: str, content: Any, **declared: Any) -> StoreTable:
@@ -83,7 +83,15 @@ def table_of_object(shown: str, content: Any, **declared: Any) -> StoreTable:
             and all(map(_is_vector, named.values()))
             and len(named) > 1
         ):
-            rows = [{"id": name, "vector": one} for name, one in content.items()]
+            key = "text" if is_prose(list(map(str, content))) else "id"
+            rows = [{key: name, "vector": one} for name, one in content.items()]
+            return table_of_records(shown, lambda: iter(rows), rows=len(rows), **declared)
+        if len(content) > 1 and all(
+            isinstance(one, Mapping) and any(map(_is_vector, one.values())) for one in content.values()
+        ):
+            rows = [
+                {"id": name, **{field: _listed(value) for field, value in one.items()}} for name, one in content.items()
+            ]
             return table_of_records(shown, lambda: iter(rows), rows=len(rows), **declared)
         return table_of_arrays(shown, {name: _arrays_in(one) for name, one in named.items()}, **declared)
     if isinstance(content, list | tuple) and content and all(isinstance(one, Mapping) for one in content):
@@ -123,6 +131,10 @@ def _is_vector(value: Any) -> bool:
     if len(getattr(value, "shape", ())) == 1:
         return _kind(value) in "iuf" and len(value) > 1
     return isinstance(value, list | tuple) and len(value) > 1 and all(isinstance(one, int | float) for one in value[:8])
+
+
+def _listed(value: Any) -> Any:
+    return as_floats(value) if hasattr(value, "detach") else value
 
 
 def _kind(value: Any) -> str:
@@ -213,8 +225,28 @@ def open_npz(place: StorePlace, asked: ReadOptions) -> StoreTable:
         except ValueError as error:
             if "allow_pickle" not in str(error):
                 raise _unreadable(place, error) from error
-            raise _of_objects(place) from error
+            arrays = _with_objects(place)
+    if len(arrays) > 1 and not any(map(is_matrix, arrays.values())):
+        # A vector under each id.
+        return table_of_object(place.shown, arrays)
     return table_of_arrays(place.shown, arrays)
+
+
+def _with_objects(place: StorePlace) -> dict[str, Any]:
+    """The arrays of a file of which some hold Python's texts and numbers; nothing in them is run."""
+    arrays: dict[str, Any] = {}
+    with zipfile.ZipFile(place.path) as file:
+        for name in file.namelist():
+            try:
+                with file.open(name) as stream:
+                    arrays[name.removesuffix(".npy")] = np.lib.format.read_array(stream, allow_pickle=False)
+            except ValueError:
+                try:
+                    with file.open(name) as stream:
+                        arrays[name.removesuffix(".npy")] = read_object_array(stream)
+                except Exception as error:
+                    raise _of_objects(place) from error
+    return arrays
 
 
 def _of_objects(place: StorePlace) -> UsageError:

@@ -10,7 +10,7 @@ from pathlib import Path
 from embaudit.stores.columns import column_named, find_columns, with_spread
 from embaudit.stores.copies import changed, signature
 from embaudit.stores.decode import Decode, decoder_of
-from embaudit.stores.kinds import kind_of, only_file_of, refusal
+from embaudit.stores.kinds import kind_by_content, kind_of, only_file_of, refusal
 from embaudit.stores.nested import listed, with_json
 from embaudit.stores.place import DRAWN, POINTER, ReadOptions, StorePlace
 from embaudit.stores.search import SearchedColumns, StoreSearch, typed
@@ -40,6 +40,7 @@ def open_store(named: str | Path, asked: ReadOptions = NOTHING) -> Store:
     kind = kind_of(place)
     if kind is None and (only := only_file_of(place)) is not None:
         place, kind = only
+    kind = kind or kind_by_content(place)
     if kind is None or (place.is_compressed and not kind.takes_gzip) or place.head.startswith(POINTER):
         raise refusal(place)
     try:
