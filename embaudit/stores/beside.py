@@ -7,6 +7,7 @@ run, plain values and LangChain's documents alone.
 from __future__ import annotations
 
 import pickle
+import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
@@ -34,7 +35,9 @@ from embaudit.words.errors import EmbauditError, UsageError
 from embaudit.words.sentences import first_of
 
 MOST_FILES, MOST_BYTES, DEEPEST, NAMED = 200, 1 << 28, 3, 4
-LONGEST = 1 << 20
+LONGEST, START = 1 << 20, 256
+# Lists of numbers in a list, and nothing else.
+MATRIX = re.compile(rb"\s*\[\s*\[\s*-?\d[^\"{]*\Z")
 # A matrix beside these is no index of the folder: they may hold vectors themselves.
 TABLES = (".parquet", ".arrow", ".feather")
 # What people call the file of their texts; the first of these is meant where several have as many rows.
@@ -56,11 +59,14 @@ def index_files(place: StorePlace) -> list[Path]:
 def _is_matrix(path: Path) -> bool:
     """Whether a file holds numbers alone: NumPy's, safetensors, or lines of them, as TensorFlow's projector has."""
     if path.suffix == ".safetensors":
-        return path.name != "model.safetensors"
+        return "model" not in path.name and not (path.parent / "config.json").exists()
     with suppress(OSError, ValueError):
         if path.suffix == ".npy":
             found = np.load(path, mmap_mode="r", allow_pickle=False)
             return found.ndim == 2 and found.shape[1] > 1 and found.dtype.kind in "fiu"
+        if path.suffix == ".json":
+            with path.open("rb") as stream:
+                return MATRIX.match(stream.read(START)) is not None
         if path.suffix == ".tsv":
             with path.open("rb") as stream:
                 numbers = stream.readline(LONGEST).split(b"\t")

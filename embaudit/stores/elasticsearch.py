@@ -23,8 +23,8 @@ import numpy as np
 from embaudit.corpora.openers import local_file, reading
 from embaudit.stores.columns import is_vector as may_be_vectors
 from embaudit.stores.json import SUFFIXES, lines_of, whole_of
-from embaudit.stores.json_rows import is_vector, piece_vectors, pieces
 from embaudit.stores.nested import Record, flat, table_of_records
+from embaudit.stores.pieces import is_vector, piece_vectors, pieces
 from embaudit.stores.place import GZIP, ReadOptions, StorePlace
 from embaudit.stores.store import LOOKED_AT, StoreKind, StoreTable
 from embaudit.stores.written import BASE64, is_likely, of_base64

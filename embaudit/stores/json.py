@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from embaudit.corpora.openers import ByteSource, local_file, reading
-from embaudit.stores.json_rows import FEWEST_ROWS, in_pieces, is_vector, rows_of
+from embaudit.stores.json_rows import FEWEST_ROWS, rows_of
 from embaudit.stores.nested import Record, at, flat, table_of_records
+from embaudit.stores.pieces import in_pieces, is_vector
 from embaudit.stores.place import ReadOptions, StorePlace
 from embaudit.stores.store import StoreKind, StoreTable
 from embaudit.stores.typed_json import of_json, parts_of_json
@@ -83,12 +84,16 @@ def open_json(place: StorePlace, asked: ReadOptions) -> StoreTable:
     whole = whole_of(source)
     if whole is None:
         lines, others = _nodes(lambda: lines_of(source))
-        records, more = in_pieces(lines)
+        records, more = in_pieces(lines, asked.part)
         notes = (*others, *more)
         return table_of_records(place.shown, records, notes=notes)
     rows, notes = rows_of(whole, place.shown, asked.part)
-    records, more = in_pieces(lambda: iter(rows))
-    return table_of_records(place.shown, records, rows=None if more else len(rows), notes=(*notes, *more))
+
+    def own() -> Iterator[Record]:
+        return iter(rows)
+
+    records, more = in_pieces(own, asked.part)
+    return table_of_records(place.shown, records, rows=None if records is not own else len(rows), notes=(*notes, *more))
 
 
 def _nodes(records: Callable[[], Iterator[Record]]) -> tuple[Callable[[], Iterator[Record]], tuple[str, ...]]:

@@ -1,16 +1,13 @@
-"""The rows that a JSON value holds, by its form: a list, columns, rows by id, cells under names, answers page by page.
-
-Rows in rows: documents with a list of chunks that have the vectors, or with a list each of texts and of vectors.
-"""
+"""The rows that a JSON value holds, by its form: a list, columns, rows by id, cells under names, answers in pages."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import chain, islice
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
-from embaudit.corpora.fields import ID_FIELDS
 from embaudit.stores.nested import Record, flat, is_prose
+from embaudit.stores.pieces import are_vectors, is_column, is_vector, pieces_path, vector_paths
 from embaudit.stores.place import part_meant
 from embaudit.stores.written import BASE64, of_base64, read_bytes
 from embaudit.words.sentences import first_of
@@ -22,7 +19,6 @@ FEWEST_ROWS = 3
 LOOKED_AT, NAMED = 20, 4
 # Lists of rows are one table if they share so many of their fields.
 ALIKE = 0.5
-ID, IDS = "id", (*ID_FIELDS, "uuid", "chunk_id", "key")
 
 
 class Held(NamedTuple):
@@ -30,14 +26,6 @@ class Held(NamedTuple):
 
     path: str
     rows: list[Record]
-
-
-def is_vector(value: Any) -> bool:
-    return (
-        isinstance(value, list)
-        and len(value) > 1
-        and all(isinstance(one, int | float) and not isinstance(one, bool) for one in value[:8])
-    )
 
 
 def rows_of(content: Any, shown: str = "", part: str | None = None) -> tuple[list[Record], tuple[str, ...]]:
@@ -65,7 +53,7 @@ def rows_of(content: Any, shown: str = "", part: str | None = None) -> tuple[lis
 
 def has_vectors(rows: Sequence[Record]) -> bool:
     """Whether one of the first rows has a vector somewhere in it."""
-    return any(_vector_paths(row) or pieces_path(row) for row in rows[:LOOKED_AT])
+    return any(vector_paths(row) or pieces_path(row) for row in rows[:LOOKED_AT])
 
 
 def _joined(found: Sequence[Held]) -> list[tuple[list[str], list[Record]]]:
@@ -96,7 +84,7 @@ def _candidates(content: Any, path: str, depth: int, beside: Mapping[str, list[A
     if (rows := _keyed(content)) is not None:
         yield Held(path or "the file", rows)
         return
-    lists = {**beside, **{name: value for name, value in content.items() if _is_column(value)}}
+    lists = {**beside, **{name: value for name, value in content.items() if is_column(value)}}
     for name, value in content.items():
         own = f"{path}.{name}" if path else str(name)
         if isinstance(value, list) and value and all(isinstance(row, Mapping) for row in value):
@@ -107,11 +95,6 @@ def _candidates(content: Any, path: str, depth: int, beside: Mapping[str, list[A
             yield Held(own, cells)
         else:
             yield from _candidates(value, own, depth + 1, lists)
-
-
-def _is_column(value: Any) -> bool:
-    """Whether it may be a column of texts or ids, of more than one row."""
-    return isinstance(value, list) and len(value) > 1 and all(isinstance(one, str) for one in value)
 
 
 def _of_list(content: list[Any], names: Sequence[str]) -> Iterator[Record]:
@@ -161,21 +144,16 @@ def _columns(content: Mapping[str, Any], beside: Mapping[str, list[Any]]) -> lis
             for name, value in columns.items()
             if all(isinstance(one, list) for one in value)
         }
-    length = next((len(value) for value in columns.values() if _are_vectors(value)), None)
+    length = next((len(value) for value in columns.values() if are_vectors(value)), None)
     if length is None:
         return None
     same = {name: value for name, value in {**beside, **columns}.items() if len(value) == length}
     return [dict(zip(same, row, strict=True)) for row in zip(*same.values(), strict=True)]
 
 
-def _are_vectors(value: list[Any]) -> bool:
-    present = [one for one in value if one is not None]
-    return bool(present) and all(map(is_vector, present[:8]))
-
-
 def _are_lists_of_vectors(value: list[Any]) -> bool:
     present = [one for one in value if one is not None]
-    return bool(present) and all(isinstance(one, list) and one and _are_vectors(one) for one in present[:8])
+    return bool(present) and all(isinstance(one, list) and one and are_vectors(one) for one in present[:8])
 
 
 def _by_name(content: Mapping[str, Any]) -> list[Record] | None:
@@ -235,62 +213,3 @@ def _beside_a_matrix(content: Mapping[str, Any]) -> list[Record] | None:
             vectors = read_bytes([raw], "float32").reshape(len(rows), -1)
             return [{**row, name: vector.tolist()} for row, vector in zip(rows, vectors, strict=True)]
     return None
-
-
-def _vector_paths(record: Record) -> list[str]:
-    return [path for path, value in flat(record) if is_vector(value)]
-
-
-def piece_vectors(record: Record) -> Iterator[tuple[str, list[Any]]]:
-    """The first vector in each list of objects, with the path of the list."""
-    for path, value in flat(record):
-        if isinstance(value, list) and value and isinstance(value[0], Mapping):
-            for _, vector in ((name, one) for name, one in flat(value[0]) if is_vector(one)):
-                yield path, vector
-
-
-def pieces_path(record: Record) -> str:
-    """The list in a record that has its vectors: objects with one each, or vectors beside as many texts."""
-    inner = max(((len(vector), path) for path, vector in piece_vectors(record)), default=(0, ""))[1]
-    if inner:
-        return inner
-    lists = [(path, value) for path, value in flat(record) if isinstance(value, list)]
-    return next(
-        (
-            path
-            for path, value in lists
-            if _are_vectors(value) and any(_is_column(one) and len(one) == len(value) for _, one in lists)
-        ),
-        "",
-    )
-
-
-def pieces(record: Record, path: str) -> Iterator[dict[str, Any]]:
-    """The pieces of a record at a path, each beside the record's other fields; one without any is a row itself."""
-    fields = dict(flat(record))
-    own = fields.pop(path, None) or [{}]
-    if isinstance(own[0], Mapping):
-        for piece in own:
-            yield {**fields, **{f"{path}.{name}": value for name, value in flat(piece)}}
-        return
-    columns = {name: value for name, value in fields.items() if isinstance(value, list) and len(value) == len(own)}
-    for number, vector in enumerate(own):
-        yield {**fields, **{name: value[number] for name, value in columns.items()}, path: vector}
-
-
-def in_pieces(records: Callable[[], Iterator[Record]]) -> tuple[Callable[[], Iterator[Record]], tuple[str, ...]]:
-    """The records, or a row for each of their pieces where only these have vectors; and what is to be known of it."""
-    some = list(islice(records(), LOOKED_AT))
-    path = next(filter(None, map(pieces_path, some)), "")
-    if not path or any(map(_vector_paths, some)):
-        return records, ()
-
-    def rows() -> Iterator[Record]:
-        for record in records():
-            whole = next((record[name] for name in IDS if record.get(name) is not None), None)
-            for number, row in enumerate(pieces(record, path)):
-                own = next((row[one] for name in IDS if row.get(one := f"{path}.{name}") is not None), None)
-                named = own if own is not None or whole is None else f"{whole}[{number}]"
-                yield row if named is None else {ID: named, **{name: row[name] for name in row if name != ID}}
-
-    return rows, (f"Each record is a row for each of its pieces ({path}).",)

@@ -12,6 +12,7 @@ from embaudit.stores.copies import changed, signature
 from embaudit.stores.decode import Decode, decoder_of
 from embaudit.stores.kinds import kind_by_content, kind_of, only_file_of, refusal
 from embaudit.stores.nested import listed, with_json
+from embaudit.stores.pieces import with_pieces
 from embaudit.stores.place import DRAWN, POINTER, ReadOptions, StorePlace
 from embaudit.stores.search import SearchedColumns, StoreSearch, typed
 from embaudit.stores.store import LOOKED_AT, RowBatch, Store, StoreTable, Values
@@ -63,7 +64,7 @@ def open_store(named: str | Path, asked: ReadOptions = NOTHING) -> Store:
 
 def store_of(table: StoreTable, asked: ReadOptions, kind: str = "") -> Store:
     """The store that a table is, by the columns that were found or named."""
-    table = with_spread(with_single(with_json(table)))
+    table = with_spread(with_single(with_json(with_pieces(table))))
     if asked.texts is not None:
         table = with_texts(table, asked.texts)
     is_column = asked.text is None or asked.text in table.columns or not is_template(asked.text)

@@ -122,7 +122,8 @@ def _has_prose(columns: Mapping[str, StoreColumn]) -> bool:
 
 def _may_name(mine: str, column: StoreColumn, theirs: str, table: str) -> bool:
     """Whether a column may hold what another table calls its rows."""
-    is_called = mine.lower() == theirs.lower() or mine.lower() in (f"{table.lower()}_id", f"{table.lower()[:-1]}_id")
+    is_same = mine.lower() == theirs.lower() not in ("id", ROWID, "pk", "key")
+    is_called = is_same or mine.lower() in (f"{table.lower()}_id", f"{table.lower()[:-1]}_id")
     is_key = theirs.lower() in IDS or theirs.lower().endswith("id")
     return is_key and bool(column.some) and (is_called or isinstance(column.some[0], str))
 

@@ -152,8 +152,8 @@ def open_hdf5(place: StorePlace, asked: ReadOptions) -> StoreTable:
         file = h5py.File(place.path, "r")
 
         def add(path: str, item: Any) -> None:
-            if isinstance(item, h5py.Dataset) and item.shape:
-                arrays[path.replace("/", ".")] = item
+            if isinstance(item, h5py.Dataset) and item.shape is not None:
+                arrays[path.replace("/", ".")] = item if item.shape else item[()]
 
         file.visititems(add)
     return table_of_arrays(place.shown, arrays)

@@ -14,8 +14,10 @@ NUMBERS = ("$numberDouble", "$numberInt", "$numberLong", "$numberDecimal")
 # BSON's vectors: two bytes before the numbers say what they are, and how many bits at the end are none.
 VECTOR, KINDS = "09", {0x27: "float32", 0x03: "int8", 0x10: "bits"}
 # What shows that values are written with their types: MongoDB's, DynamoDB's, Firestore's; Vespa's cells of a tensor.
-TYPED = re.compile(r'"\$|"[SN]"\s*:|Value"\s*:|"cells"\s*:')
+TYPED = re.compile(r'"\$|"[SN]"\s*:|Value"\s*:|"(?:cells|blocks)"\s*:')
 TYPED_BYTES = re.compile(TYPED.pattern.encode())
+# What a tensor has: its type, and its blocks.
+FEW = 2
 AS_THEY_ARE = ("S", "BOOL", "L", "M", "SS", "stringValue", "doubleValue", "booleanValue", "timestampValue")
 
 
@@ -34,6 +36,9 @@ def _plain(value: dict[str, Any]) -> Any:
     """What it stands for, if it is one of the extended types; itself if it only looks like one."""
     if "cells" in value and (cells := _of_cells(value["cells"])) is not None:
         return cells
+    if isinstance(blocks := value.get("blocks"), dict) and len(blocks) > 1 and len(value) <= FEW:
+        numbered = all(isinstance(one, list) for one in blocks.values()) and all(map(str.isdecimal, blocks))
+        return [blocks[name] for name in sorted(blocks, key=int)] if numbered else value
     if value.get("__type__") == "__vector__" and isinstance(value.get("value"), list):
         return value["value"]
     if len(value) != 1:

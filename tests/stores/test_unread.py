@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from engine_rows import GONE, KEPT, ROWS, TEXTS
 
@@ -285,6 +286,34 @@ def _graph(folder: Path) -> Path:
     return folder / "all.json"
 
 
+def _structs(folder: Path) -> Path:
+    rows = [{"text": text, "v": one} for text, one in zip(TEXTS, VECTORS.tolist(), strict=True)]
+    own = pa.table({"file": ["a", "b"], "chunks": [rows[:9], rows[9:]]})
+    pq.write_table(own, folder / "rows.parquet")
+    return folder / "rows.parquet"
+
+
+def _grouped(folder: Path) -> Path:
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(folder / "rows.h5", "w") as file:
+        for row, (text, one) in enumerate(zip(TEXTS, VECTORS, strict=True)):
+            file[f"chunk_{row:04}/v"], file[f"chunk_{row:04}/text"] = one, text
+    return folder / "rows.h5"
+
+
+def _lists_beside(folder: Path) -> Path:
+    (folder / "embeddings.json").write_text(json.dumps(VECTORS.tolist()), encoding="utf-8")
+    (folder / "chunks.json").write_text(json.dumps(TEXTS), encoding="utf-8")
+    return folder
+
+
+def _blocks(folder: Path) -> Path:
+    four = [slice(row, row + 4) for row in range(0, ROWS, 4)]
+    lines = [{"text": TEXTS[own], "e": {"type": "t", "blocks": dict(enumerate(VECTORS[own].tolist()))}} for own in four]
+    (folder / "feed.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    return folder / "feed.jsonl"
+
+
 ROWS_BY_ID = {f"id-{row}": {"text": text, "v": one} for row, (text, one) in enumerate(zip(TEXTS, VECTORS, strict=True))}
 # How it is written, and what is said of it.
 ALSO_READ: dict[str, tuple[Callable[[Path], Path], str]] = {
@@ -301,6 +330,10 @@ ALSO_READ: dict[str, tuple[Callable[[Path], Path], str]] = {
     "texts of NumPy's": (_arrays_beside(str), "those of texts.npy beside it"),
     "texts as objects": (_arrays_beside(object), "those of texts.npy beside it"),
     "texts of another table": (_joined, "table chunks, by vectors.chunk_id = chunks.id"),
+    "structs in lists": (_structs, "a row for each of its pieces (chunks)"),
+    "a group for each row": (_grouped, ""),
+    "lists beside texts": (_lists_beside, "those of chunks.json beside it"),
+    "Vespa's blocks": (_blocks, "a row for each of its pieces (e)"),
     "a graph": (_graph, "are left out: 1 File, 2 OF"),
 }
 
@@ -340,6 +373,16 @@ def test_of_lists_with_other_fields_one_is_named(tmp_path: Path) -> None:
         open_store(tmp_path / "rows.json")
     (batch,) = open_store(tmp_path / "rows.json", ReadOptions(part="chunks")).batches()
     assert batch.texts == TEXTS
+
+
+def test_pieces_of_rows_that_have_vectors_themselves_are_said_and_can_be_named(tmp_path: Path) -> None:
+    chunks = [{"text": text, "v": one} for text, one in zip(TEXTS, VECTORS.tolist(), strict=True)]
+    rows = [{"id": row, "vector": VECTORS[row].tolist(), "chunks": chunks[4 * row : 4 * row + 4]} for row in range(3)]
+    (tmp_path / "rows.json").write_text(json.dumps(rows), encoding="utf-8")
+    assert "--from chunks reads these" in " ".join(open_store(tmp_path / "rows.json").notes)
+    asked = ReadOptions(part="chunks", vector="chunks.v")
+    (batch,) = open_store(tmp_path / "rows.json", asked).batches()
+    assert (batch.texts, batch.ids) == (TEXTS[:12], [f"{row}[{piece}]" for row in range(3) for piece in range(4)])
 
 
 @pytest.mark.parametrize("header", [True, False])
