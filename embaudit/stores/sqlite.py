@@ -105,7 +105,11 @@ def _with_texts_of_another(
             left, right = f"own.{quoted(mine)}", f"other.{quoted(theirs)}"
             both = f"{own.quoted} AS own LEFT JOIN {other.quoted} AS other ON {left} = {right}"
             rows = connection.execute(f"SELECT count(*) FROM {own.quoted}").fetchone()[0]
-            if connection.execute(f"SELECT count(*), count({right}) FROM {both}").fetchone() == (rows, rows) and rows:
+            counted = connection.execute(
+                f"SELECT count(*), count({right}), count(DISTINCT {left}) FROM {both}"
+            ).fetchone()
+            # Several vectors of one text are of its pieces, which are not here.
+            if counted == (rows, rows, rows) and rows:
                 added = ", ".join(f"other.{quoted(name)}" for name in others if name not in columns)
                 found.append((f"(SELECT own.*, {added} FROM {both})", other.name, mine, theirs))
     if len({name for _, name, _, _ in found}) != 1:

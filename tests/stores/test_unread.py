@@ -375,6 +375,16 @@ def test_of_lists_with_other_fields_one_is_named(tmp_path: Path) -> None:
     assert batch.texts == TEXTS
 
 
+def test_a_text_of_several_vectors_is_not_that_of_each(tmp_path: Path) -> None:
+    """They are its pieces', which are not in the file."""
+    place = _joined(tmp_path)
+    with sqlite3.connect(place) as connection:
+        connection.execute("UPDATE vectors SET chunk_id = 'chunk-1' WHERE chunk_id = 'chunk-2'")
+    connection.close()
+    store = open_store(place)
+    assert (store.has_texts, store.notes) == (False, ())
+
+
 def test_pieces_of_rows_that_have_vectors_themselves_are_said_and_can_be_named(tmp_path: Path) -> None:
     chunks = [{"text": text, "v": one} for text, one in zip(TEXTS, VECTORS.tolist(), strict=True)]
     rows = [{"id": row, "vector": VECTORS[row].tolist(), "chunks": chunks[4 * row : 4 * row + 4]} for row in range(3)]
