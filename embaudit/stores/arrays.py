@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from embaudit.stores.nested import column_of, flat, table_of_records
+from embaudit.stores.nested import column_of, flat, is_prose, table_of_records
+from embaudit.stores.pickled import arrays_with_objects
 from embaudit.stores.place import ReadOptions, StorePlace
 from embaudit.stores.store import BATCH_ROWS, FETCH, LOOKED_AT, StoreColumn, StoreKind, StoreTable, Values, reported
 from embaudit.words.errors import CorpusError, UsageError
@@ -27,6 +28,8 @@ def table_of_arrays(shown: str, arrays: Mapping[str, Any], **declared: Any) -> S
         UsageError: if none is a matrix of numbers.
     """
     matrices = {name: one for name, one in arrays.items() if is_matrix(one)}
+    if not matrices and (records := _by_id(arrays)):
+        return table_of_records(shown, lambda: iter(records), rows=len(records), **declared)
     if not matrices:
         held = ", ".join(f"{name} ({_described(one)})" for name, one in list(arrays.items())[:20]) or "nothing"
         raise UsageError(
@@ -50,16 +53,32 @@ def table_of_arrays(shown: str, arrays: Mapping[str, Any], **declared: Any) -> S
                 for name in names
             }
 
-    texts = [name for name, column in columns.items() if column.what == "text" and _is_prose(column.some)]
+    texts = [
+        name
+        for name, column in columns.items()
+        if column.what == "text" and is_prose([str(one) for one in column.some])
+    ]
     if len(texts) == 1:
         # Whatever it is called: nothing else there is a text.
         declared.setdefault("text", texts[0])
     return StoreTable(shown, columns, read, rows=rows, **declared)
 
 
-def _is_prose(some: Sequence[Any]) -> bool:
-    """Whether most strings have white space in them, as texts do and ids do not."""
-    return sum(len(str(one).split()) > 1 for one in some) > len(some) / 2
+def _by_id(arrays: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Rows of arrays that are vectors by id, or in a group for each id; none if they are something else."""
+    groups: dict[str, dict[str, Any]] = {}
+    for name, one in arrays.items():
+        parent, _, leaf = name.rpartition(".")
+        groups.setdefault(parent, {})[leaf] = one
+    if len(groups) == 1 and len(arrays) > 1 and all(map(_is_vector, arrays.values())):
+        is_one = len({_length(one) for one in arrays.values()}) == 1
+        return [{"id": name, "vector": one[:]} for name, one in arrays.items()] if is_one else []
+    if len(groups) == 1 or not all(any(map(_is_vector, one.values())) for one in groups.values()):
+        return []
+    return [
+        {"id": parent, **{leaf: one[:] if _is_vector(one) else _plain(one) for leaf, one in group.items()}}
+        for parent, group in groups.items()
+    ]
 
 
 def table_of_object(shown: str, content: Any, **declared: Any) -> StoreTable:
@@ -83,11 +102,23 @@ def table_of_object(shown: str, content: Any, **declared: Any) -> StoreTable:
             and all(map(_is_vector, named.values()))
             and len(named) > 1
         ):
-            rows = [{"id": name, "vector": one} for name, one in content.items()]
+            key = "text" if is_prose(list(map(str, content))) else "id"
+            rows = [{key: name, "vector": one} for name, one in content.items()]
+            return table_of_records(shown, lambda: iter(rows), rows=len(rows), **declared)
+        if len(content) > 1 and all(
+            isinstance(one, Mapping) and any(map(_is_vector, one.values())) for one in content.values()
+        ):
+            rows = [
+                {"id": name, **{field: _listed(value) for field, value in one.items()}} for name, one in content.items()
+            ]
             return table_of_records(shown, lambda: iter(rows), rows=len(rows), **declared)
         return table_of_arrays(shown, {name: _arrays_in(one) for name, one in named.items()}, **declared)
     if isinstance(content, list | tuple) and content and all(isinstance(one, Mapping) for one in content):
-        return table_of_records(shown, lambda: iter(content), rows=len(content), **declared)
+        rows = [{name: _listed(value) for name, value in one.items()} for one in content]
+        return table_of_records(shown, lambda: iter(rows), rows=len(rows), **declared)
+    if isinstance(content, list) and all(map(_is_row, content)) and len({len(one) for one in content}) == 1:
+        rows = [{f"part {number}": _listed(value) for number, value in enumerate(one, 1)} for one in content]
+        return table_of_records(shown, lambda: iter(rows), rows=len(rows), **declared)
     if isinstance(content, tuple | list):
         # Texts and vectors, as programs return them.
         return table_of_arrays(shown, {f"part {number}": one for number, one in enumerate(content, 1)}, **declared)
@@ -123,6 +154,15 @@ def _is_vector(value: Any) -> bool:
     if len(getattr(value, "shape", ())) == 1:
         return _kind(value) in "iuf" and len(value) > 1
     return isinstance(value, list | tuple) and len(value) > 1 and all(isinstance(one, int | float) for one in value[:8])
+
+
+def _is_row(value: Any) -> bool:
+    """Whether it is a text or the like beside a vector."""
+    return isinstance(value, list | tuple) and any(map(_is_vector, value)) and not all(map(_is_vector, value))
+
+
+def _listed(value: Any) -> Any:
+    return as_floats(value) if hasattr(value, "detach") else value
 
 
 def _kind(value: Any) -> str:
@@ -213,7 +253,13 @@ def open_npz(place: StorePlace, asked: ReadOptions) -> StoreTable:
         except ValueError as error:
             if "allow_pickle" not in str(error):
                 raise _unreadable(place, error) from error
-            raise _of_objects(place) from error
+            try:
+                arrays = arrays_with_objects(place.path)
+            except Exception as why:
+                raise _of_objects(place) from why
+    if len(arrays) > 1 and not any(map(is_matrix, arrays.values())):
+        # A vector under each id.
+        return table_of_object(place.shown, arrays)
     return table_of_arrays(place.shown, arrays)
 
 

@@ -6,6 +6,8 @@ run, plain values and LangChain's documents alone.
 
 from __future__ import annotations
 
+import pickle
+import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
@@ -14,23 +16,28 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from embaudit.stores.columns import TEXTS
+import numpy as np
+
+from embaudit.stores.columns import SPREAD, TEXTS, find_columns, with_spread
 from embaudit.stores.copies import copied, read_only
 from embaudit.stores.faiss import is_faiss
-from embaudit.stores.frameworks import CLASSES
 from embaudit.stores.index_files import is_hnswlib
 from embaudit.stores.json import is_json
-from embaudit.stores.nested import flat, listed
+from embaudit.stores.nested import flat, is_prose, listed
+from embaudit.stores.pickled import DOCUMENTS, InertObject, OnlyThese, read_object_array, stand_ins
 from embaudit.stores.place import ReadOptions, StorePlace, part_meant, quoted
 from embaudit.stores.sqlite import MAGIC
 from embaudit.stores.store import StoreKind, StoreTable
-from embaudit.stores.tensors import PICKLES_SUFFIXES, InertObject, OnlyThese, stand_ins
+from embaudit.stores.tensors import PICKLES_SUFFIXES
 from embaudit.stores.texts import with_fields
-from embaudit.stores.written import of_json
+from embaudit.stores.typed_json import of_json
 from embaudit.words.errors import EmbauditError, UsageError
 from embaudit.words.sentences import first_of
 
 MOST_FILES, MOST_BYTES, DEEPEST, NAMED = 200, 1 << 28, 3, 4
+LONGEST, START = 1 << 20, 256
+# Lists of numbers in a list, and nothing else.
+MATRIX = re.compile(rb"\s*\[\s*\[\s*-?\d[^\"{]*\Z")
 # A matrix beside these is no index of the folder: they may hold vectors themselves.
 TABLES = (".parquet", ".arrow", ".feather")
 # What people call the file of their texts; the first of these is meant where several have as many rows.
@@ -46,15 +53,24 @@ def index_files(place: StorePlace) -> list[Path]:
     found = [path for path in files if is_faiss(own := StorePlace(str(path))) or is_hnswlib(own)]
     if found or any(path.suffix in TABLES for path in files):
         return found
-    return [path for path in files if path.suffix == ".npy" and _is_matrix(path)]
+    return [path for path in files if _is_matrix(path)]
 
 
 def _is_matrix(path: Path) -> bool:
-    import numpy as np
-
+    """Whether a file holds numbers alone: NumPy's, safetensors, or lines of them, as TensorFlow's projector has."""
+    if path.suffix == ".safetensors":
+        return "model" not in path.name and not (path.parent / "config.json").exists()
     with suppress(OSError, ValueError):
-        found = np.load(path, mmap_mode="r", allow_pickle=False)
-        return found.ndim == 2 and found.shape[1] > 1 and found.dtype.kind in "fiu"
+        if path.suffix == ".npy":
+            found = np.load(path, mmap_mode="r", allow_pickle=False)
+            return found.ndim == 2 and found.shape[1] > 1 and found.dtype.kind in "fiu"
+        if path.suffix == ".json":
+            with path.open("rb") as stream:
+                return MATRIX.match(stream.read(START)) is not None
+        if path.suffix == ".tsv":
+            with path.open("rb") as stream:
+                numbers = stream.readline(LONGEST).split(b"\t")
+            return len(numbers) >= SPREAD and bool(np.isfinite(np.array(numbers, dtype=float)).all())
     return False
 
 
@@ -74,7 +90,9 @@ def open_folder(place: StorePlace, asked: ReadOptions) -> StoreTable:
     path = files[part_meant(list(files), asked.part, place.shown, "index")]
     kind = _kind_of(path)
     assert kind is not None
-    table = kind.open(StorePlace(str(path)), replace(asked, part=None))
+    table = with_spread(kind.open(StorePlace(str(path)), replace(asked, part=None)))
+    if not table.vector:
+        table = replace(table, vector=find_columns(table, replace(asked, text=None, id=None))["vector"])
     return table if asked.texts is not None else with_texts_beside(table, path, list(files.values()))
 
 
@@ -152,12 +170,31 @@ def _records_in(path: Path, rows: int) -> Iterator[list[Mapping[str, Any]]]:
         yield [{"text": line} for line in path.read_text("utf-8", errors="replace").splitlines()]
     elif place.head.startswith(MAGIC):
         yield from _tables(path, rows)
-    elif (kind := _kind_of(path)) is not None and place.suffix != ".npy":
+    elif place.suffix == ".npy":
+        yield from _of_array(path)
+    elif (kind := _kind_of(path)) is not None:
+        if place.suffix == ".tsv" and "\t" not in (text := path.read_text("utf-8", errors="replace")):
+            yield [{"text": line} for line in text.splitlines()]
+            return
         table = kind.open(place, ReadOptions())
         if table.rows is None or table.rows == rows:
             names = list(table.columns)
             batches = ([listed(batch[name]) for name in names] for batch in table.read(names))
             yield [dict(zip(names, row, strict=True)) for batch in batches for row in zip(*batch, strict=True)]
+
+
+def _of_array(path: Path) -> Iterator[list[Mapping[str, Any]]]:
+    """Texts or ids in a file of NumPy's, as text or as objects."""
+    with path.open("rb") as stream, suppress(ValueError, pickle.UnpicklingError):
+        try:
+            found = np.lib.format.read_array(stream, allow_pickle=False)
+        except ValueError:
+            stream.seek(0)
+            found = read_object_array(stream)
+        if found.ndim == 1 and found.dtype.kind in "UO":
+            values = found.tolist()
+            name = "text" if all(isinstance(one, str) for one in values) and is_prose(values) else path.stem
+            yield [dict(one) if isinstance(one, Mapping) else {name: one} for one in values]
 
 
 def _tables(path: Path, rows: int) -> Iterator[list[Mapping[str, Any]]]:
@@ -189,7 +226,7 @@ def unpickled(path: Path) -> Any:
     """
     try:
         with path.open("rb") as stream:
-            return OnlyThese(stream, stand_ins(CLASSES)).load()
+            return OnlyThese(stream, stand_ins(DOCUMENTS)).load()
     except OSError:
         raise
     except Exception as error:
@@ -204,7 +241,7 @@ def records_of(content: Any, depth: int = 0) -> Iterator[list[Mapping[str, Any]]
     """The lists of rows in a value: a list, columns of one length, rows by id; and what it holds."""
     if isinstance(content, list | tuple):
         if content and all(isinstance(one, str) for one in content):
-            yield [{"text" if _is_prose(content) else "id": one} for one in content]
+            yield [{"text" if is_prose(content) else "id": one} for one in content]
         elif content and all(isinstance(one, Mapping | InertObject) for one in content):
             yield [_fields(one) for one in content]
         elif depth < DEEPEST:
@@ -214,17 +251,12 @@ def records_of(content: Any, depth: int = 0) -> Iterator[list[Mapping[str, Any]]
         yield from _of_mapping(content, depth)
 
 
-def _is_prose(texts: Sequence[str]) -> bool:
-    """Whether strings are texts, and no ids or file names: most have white space in them."""
-    return sum(len(text.split()) > 1 for text in texts) > len(texts) / 2
-
-
 def _of_mapping(content: Mapping[Any, Any], depth: int) -> Iterator[list[Mapping[str, Any]]]:
     values = list(content.values())
     are_places = sorted(map(str, content)) == sorted(map(str, range(len(content))))
     ids: Iterable[dict[str, Any]] = ({} if are_places else {"id": str(key)} for key in content)
     if all(isinstance(one, str) for one in values):
-        name = "text" if _is_prose(values) else "id"
+        name = "text" if is_prose(values) else "id"
         yield [{**own, name: one} for own, one in zip(ids, values, strict=True)]
     elif all(isinstance(one, Mapping | InertObject) for one in values):
         rows = sorted(content, key=int) if are_places and all(str(key).isdigit() for key in content) else list(content)
@@ -257,7 +289,8 @@ KINDS = (
         name="an index beside its texts",
         recognises=is_beside,
         open=open_folder,
-        looks="a folder with an index (FAISS, hnswlib, .npy) and a file of as many texts (JSON, CSV, plain pickles …)",
+        looks="a folder with an index (FAISS, hnswlib, .npy, .safetensors, numbers in a .tsv) and a file of as many "
+        "texts (JSON, CSV, plain pickles …)",
         tried="folders as applications write them (by hand)",
     ),
 )

@@ -9,6 +9,9 @@ import csv
 import re
 import sys
 from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
 
 from embaudit.corpora.openers import local_file, reading
 from embaudit.stores.nested import Record, table_of_records
@@ -19,6 +22,10 @@ from embaudit.words.errors import CorpusError
 
 CSV_SUFFIXES = (".csv", ".tsv")
 SEPARATORS, TAB = ",;|", "\t"
+# Lines of a file by tabs that are looked at for quotes, and what COPY writes for nothing.
+PLAIN_LINES, NULL = 200_000, b"\\N"
+QUOTED = re.compile(rb'"(?:[^"]|"")*"')
+ESCAPED, ESCAPES = re.compile(r"\\(.)"), {"t": "\t", "n": "\n", "r": "\r", "b": "\b", "f": "\f", "v": "\v"}
 INSIDE = re.compile(r'"[^"]*"|\[[^\]]*\]|\{[^}]*\}')
 FRACTION = re.compile(r"[-+]?\d*\.\d+(?:[eE][-+]?\d+)?|[-+]?\d+[eE][-+]?\d+")
 
@@ -31,13 +38,14 @@ def open_csv(place: StorePlace, asked: ReadOptions) -> StoreTable:
         header = stream.readline().decode("utf-8", errors="replace")
     separator = TAB if TAB in header else max(SEPARATORS, key=_outside_of_quotes(header).count)
     first = next(csv.reader([header], delimiter=separator), [])
+    is_plain = separator == TAB and _is_plain(place.path, len(first))
     own = [f"column {number}" for number in range(1, len(first) + 1)] if any(map(_is_value, first)) else None
 
     def records() -> Iterator[Record]:
         with reading(source) as stream:
             lines = (line.decode("utf-8") for line in stream)
             try:
-                rows = csv.reader(lines, delimiter=separator, strict=True)
+                rows: Any = csv.reader(lines, delimiter=separator, strict=True) if not is_plain else _Plain(lines)
                 names = own or next(rows, [])
                 for row in rows:
                     if row:
@@ -52,6 +60,43 @@ def open_csv(place: StorePlace, asked: ReadOptions) -> StoreTable:
                 ) from error
 
     return table_of_records(place.shown, records)
+
+
+def _is_plain(path: Path, width: int) -> bool:
+    """Whether cells by tabs stand as they are, in no quotes: as PostgreSQL's COPY, mysql and projectors write them.
+
+    Then each line has all cells, and one of them is ``\\N`` or begins with a quote and does not end with it.
+    """
+    shows = False
+    with reading(local_file(path)) as stream:
+        for line in islice(stream, PLAIN_LINES):
+            cells = line.rstrip(b"\r\n").split(b"\t")
+            if len(cells) != width:
+                return False
+            shows = shows or any(one == NULL or (one[:1] == b'"' and not QUOTED.fullmatch(one)) for one in cells)
+    return shows
+
+
+class _Plain:
+    """The rows of such a file; where nulls are written as COPY does, so are tabs and the ends of lines."""
+
+    def __init__(self, lines: Iterator[str]) -> None:
+        self._lines = lines
+        self.line_num = 0
+
+    def __iter__(self) -> Iterator[list[str]]:
+        return self
+
+    def __next__(self) -> list[str]:
+        line = next(self._lines)
+        self.line_num += 1
+        return [_unescaped(cell) for cell in line.rstrip("\r\n").split(TAB)]
+
+
+def _unescaped(cell: str) -> str:
+    if cell == NULL.decode():
+        return ""
+    return ESCAPED.sub(lambda found: ESCAPES.get(found[1], found[1]), cell) if "\\" in cell else cell
 
 
 def _outside_of_quotes(line: str) -> str:

@@ -22,8 +22,9 @@ import numpy as np
 
 from embaudit.corpora.openers import local_file, reading
 from embaudit.stores.columns import is_vector as may_be_vectors
-from embaudit.stores.json import SUFFIXES, is_vector, lines_of, whole_of
+from embaudit.stores.json import SUFFIXES, lines_of, whole_of
 from embaudit.stores.nested import Record, flat, table_of_records
+from embaudit.stores.pieces import is_vector, piece_vectors, pieces
 from embaudit.stores.place import GZIP, ReadOptions, StorePlace
 from embaudit.stores.store import LOOKED_AT, StoreKind, StoreTable
 from embaudit.stores.written import BASE64, is_likely, of_base64
@@ -144,7 +145,7 @@ def _table(place: StorePlace, documents: Callable[[], Iterator[Record]]) -> Stor
         return table_of_records(place.shown, lambda: (_unpacked(one, packed) for one in documents()), id=ID)
     table = table_of_records(place.shown, documents, id=ID)
     of_documents = max((len(one) for document in some for _, one in _vectors(document)), default=0)
-    inner = ((len(one), path) for document in some for path, one in _chunk_vectors(document))
+    inner = ((len(one), path) for document in some for path, one in piece_vectors(document))
     of_chunks, path = max(inner, default=(0, ""))
     if of_chunks <= of_documents:
         if some and not any(map(may_be_vectors, table.columns.values())):
@@ -179,22 +180,13 @@ def _vectors(record: Record) -> Iterator[tuple[str, list[Any]]]:
     return ((path, value) for path, value in flat(record) if is_vector(value))
 
 
-def _chunk_vectors(document: Record) -> Iterator[tuple[str, list[Any]]]:
-    """The first vector in each list of objects, with the path of the list."""
-    for path, value in flat(document):
-        if isinstance(value, list) and value and isinstance(value[0], Mapping):
-            for _, vector in _vectors(value[0]):
-                yield path, vector
-
-
 def _rows(document: Record, path: str) -> Iterator[Record]:
     """The chunks of a document, each beside its other fields; one without any is a row without a vector."""
     fields = dict(flat(document))
-    for number, chunk in enumerate(fields.pop(path, None) or [{}]):
-        own = {f"{path}.{name}": value for name, value in flat(chunk)}
-        if (text := _cut_out(fields, path, chunk)) is not None:
-            own[f"{path}.{CUT_OUT}"] = text
-        yield {**fields, **own, ID: f"{document.get(ID)}[{number}]"}
+    chunks = fields.get(path) or [{}]
+    for number, (chunk, row) in enumerate(zip(chunks, pieces(document, path), strict=True)):
+        own = {} if (text := _cut_out(fields, path, chunk)) is None else {f"{path}.{CUT_OUT}": text}
+        yield {**row, **own, ID: f"{document.get(ID)}[{number}]"}
 
 
 def _cut_out(fields: Record, path: str, chunk: Record) -> str | None:

@@ -18,10 +18,10 @@ import numpy as np
 
 from embaudit.stores.faiss import ID, VECTOR, is_faiss, open_faiss
 from embaudit.stores.nested import at, column_of, flat, listed, table_of_records
+from embaudit.stores.pickled import DOCUMENTS, OnlyThese, stand_ins
 from embaudit.stores.place import ReadOptions, StorePlace, part_meant
 from embaudit.stores.search import Hits, OpenSearch, SearchedColumns, SearchParameter, Settings, StoreSearch, Where
 from embaudit.stores.store import FETCH, LOOKED_AT, StoreKind, StoreTable, Values, reported
-from embaudit.stores.tensors import OnlyThese, stand_ins
 from embaudit.words.errors import CorpusError, UsageError, one_line
 
 VECTORS, NODES, INDEXES = "*vector_store.json", "docstore.json", "index_store.json"
@@ -201,16 +201,6 @@ def _is_kept(document: Mapping[str, Any], wanted: Mapping[str, object]) -> bool:
     return all(metadata.get(key) == value for key, value in wanted.items())
 
 
-# Where LangChain had its docstore and its documents, from 0.0 to today's.
-CLASSES = (
-    "langchain_community.docstore.in_memory.InMemoryDocstore",
-    "langchain_classic.docstore.in_memory.InMemoryDocstore",
-    "langchain.docstore.in_memory.InMemoryDocstore",
-    "langchain_core.documents.base.Document",
-    "langchain.schema.document.Document",
-    "langchain.schema.Document",
-    "langchain.docstore.document.Document",
-)
 TEXT = "text"
 
 
@@ -242,7 +232,7 @@ def docstore(file: Path) -> tuple[Mapping[str, Mapping[str, Any]], Mapping[int, 
     with reported(str(file)):
         try:
             with file.open("rb") as stream:
-                store, names = OnlyThese(stream, stand_ins(CLASSES)).load()
+                store, names = OnlyThese(stream, stand_ins(DOCUMENTS)).load()
             documents = {name: dict(vars(one)) for name, one in vars(store)["_dict"].items()}
             return documents, {int(place): name for place, name in dict(names).items()}
         except OSError:

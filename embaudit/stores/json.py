@@ -5,14 +5,18 @@ OpenAI's batches: answers with one vector or several, in any order, and the requ
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from embaudit.corpora.openers import ByteSource, local_file, reading
-from embaudit.stores.nested import Record, at, table_of_records
+from embaudit.stores.json_rows import FEWEST_ROWS, rows_of
+from embaudit.stores.nested import Record, at, flat, table_of_records
+from embaudit.stores.pieces import in_pieces, is_vector
 from embaudit.stores.place import ReadOptions, StorePlace
 from embaudit.stores.store import StoreKind, StoreTable
-from embaudit.stores.written import BASE64, of_base64, of_json, read_bytes
+from embaudit.stores.typed_json import of_json, parts_of_json
 from embaudit.words.errors import CorpusError
 
 OPENAI_BATCH_ID, START_BYTES = "custom_id", 1_024
@@ -65,10 +69,9 @@ def _starts_with(place: StorePlace, *names: bytes) -> bool:
 
 SUFFIXES = (".jsonl", ".ndjson", ".json")
 EXPORT = "Correct that line, or export the file again."
-# Deeper, nobody puts rows.
-DEEPEST = 5
-# Of an object of nothing but vectors: fewer are those of one row.
-FEWEST_ROWS = 3
+# A list whose last item has a comma behind it, as lines do that were put together by hand.
+SPACE = re.compile(r"\s*")
+LAST_COMMA = re.compile(rb",\s*\]\s*\Z")
 
 
 def is_json(place: StorePlace) -> bool:
@@ -80,9 +83,42 @@ def open_json(place: StorePlace, asked: ReadOptions) -> StoreTable:
     source = local_file(place.path)
     whole = whole_of(source)
     if whole is None:
-        return table_of_records(place.shown, lambda: lines_of(source))
-    rows = rows_of(whole)
-    return table_of_records(place.shown, lambda: iter(rows), rows=len(rows))
+        lines, others = _nodes(lambda: lines_of(source))
+        records, more = in_pieces(lines, asked.part)
+        notes = (*others, *more)
+        return table_of_records(place.shown, records, notes=notes)
+    rows, notes = rows_of(whole, place.shown, asked.part)
+
+    def own() -> Iterator[Record]:
+        return iter(rows)
+
+    records, more = in_pieces(own, asked.part)
+    return table_of_records(place.shown, records, rows=None if records is not own else len(rows), notes=(*notes, *more))
+
+
+def _nodes(records: Callable[[], Iterator[Record]]) -> tuple[Callable[[], Iterator[Record]], tuple[str, ...]]:
+    """Of a graph (Neo4j's ``apoc.export.json``), the nodes of labels that have vectors, and what else there is."""
+    first = next(records(), {})
+    if first.get("type") not in ("node", "relationship") or not {"labels", "label"} & set(first):
+        return records, ()
+    labels: Counter[tuple[str, ...]] = Counter()
+    with_vectors = set()
+    for record in records():
+        own = _labels(record)
+        labels[own] += 1
+        if own not in with_vectors and any(is_vector(value) for _, value in flat(record)):
+            with_vectors.add(own)
+    others = {" ".join(own): count for own, count in labels.items() if own not in with_vectors}
+    if not with_vectors or not others:
+        return records, ()
+    named = ", ".join(f"{count:,} {name}" for name, count in others.items())
+    note = f"Rows are the nodes of labels that have vectors; these have none, and are left out: {named}."
+    return lambda: (one for one in records() if _labels(one) in with_vectors), (note,)
+
+
+def _labels(record: Record) -> tuple[str, ...]:
+    found = record.get("labels") if record.get("type") == "node" else [record.get("label")]
+    return tuple(map(str, found)) if isinstance(found, list) else ()
 
 
 def whole_of(source: ByteSource) -> Any:
@@ -92,77 +128,6 @@ def whole_of(source: ByteSource) -> Any:
     if start == b"[":
         return _parsed(source)
     return _one_object(source) if start == b"{" else None
-
-
-def rows_of(content: Any) -> list[Record]:
-    """The rows that a JSON value holds, by its form: a list, columns of one length, rows by id; else in what it holds.
-
-    The largest is meant: an answer of a server has its rows beside a word or two.
-    """
-    if isinstance(content, list):
-        return [
-            row if isinstance(row, Mapping) else {"text": row} if isinstance(row, str) else {"vector": row}
-            for row in content
-        ]
-    found = list(_candidates(content, 0))
-    return max(found, key=len, default=[content])
-
-
-def _candidates(content: Any, depth: int) -> Iterator[list[Record]]:
-    if not isinstance(content, Mapping) or depth > DEEPEST:
-        return
-    if (whole := _beside_a_matrix(content)) is not None:
-        yield whole
-        return
-    columns = {name: value for name, value in content.items() if isinstance(value, list)}
-    if any(_are_vectors(value) for value in columns.values()):
-        rows = next(len(value) for value in columns.values() if _are_vectors(value))
-        same = {name: value for name, value in columns.items() if len(value) == rows}
-        yield [dict(zip(same, row, strict=True)) for row in zip(*same.values(), strict=True)]
-        return
-    if content and all(is_vector(value) for value in content.values()):
-        yield [{"id": name, "vector": value} for name, value in content.items()]
-        return
-    if (
-        len(content) > 1
-        and all(isinstance(value, Mapping) for value in content.values())
-        and all(any(is_vector(inner) for inner in value.values()) for value in content.values())
-    ):
-        yield [{"id": name, **value} for name, value in content.items()]
-        return
-    for value in content.values():
-        if isinstance(value, list) and value and all(isinstance(row, Mapping) for row in value):
-            yield list(value)
-        else:
-            yield from _candidates(value, depth + 1)
-
-
-def _beside_a_matrix(content: Mapping[str, Any]) -> list[Record] | None:
-    """Rows beside which their vectors stand in one matrix, float32 in base64, as in nano-vectordb (LightRAG)."""
-    rows = next(
-        (one for one in content.values() if isinstance(one, list) and one and isinstance(one[0], Mapping)), None
-    )
-    for name, value in content.items():
-        if rows is None or not isinstance(value, str) or not BASE64.fullmatch(value):
-            continue
-        raw = of_base64(value) or b""
-        if raw and not len(raw) % (4 * len(rows)):
-            vectors = read_bytes([raw], "float32").reshape(len(rows), -1)
-            return [{**row, name: vector.tolist()} for row, vector in zip(rows, vectors, strict=True)]
-    return None
-
-
-def is_vector(value: Any) -> bool:
-    return (
-        isinstance(value, list)
-        and len(value) > 1
-        and all(isinstance(one, int | float) and not isinstance(one, bool) for one in value[:8])
-    )
-
-
-def _are_vectors(value: list[Any]) -> bool:
-    present = [one for one in value if one is not None]
-    return bool(present) and all(map(is_vector, present[:8]))
 
 
 def _one_object(source: ByteSource) -> Any:
@@ -180,6 +145,9 @@ def _one_object(source: ByteSource) -> Any:
         return None
     # One row has one vector; vectors by id are many.
     vectors = [value for value in content.values() if is_vector(value)]
+    if any(isinstance(value, list) and value and isinstance(value[0], list) for value in content.values()):
+        # The numbers of rows beside their cells, as pandas writes them.
+        vectors = [one for one in vectors if not all(isinstance(number, int) for number in one)]
     are_rows = len(vectors) == len(content) >= FEWEST_ROWS and len({len(one) for one in vectors}) == 1
     return None if vectors and not are_rows else content
 
@@ -188,13 +156,32 @@ def _parsed(source: ByteSource) -> Any:
     with reading(source) as stream:
         content = stream.read()
     try:
-        return of_json(content)
+        return of_json(LAST_COMMA.sub(b"]", content) if LAST_COMMA.search(content[-START_BYTES:]) else content)
     except (ValueError, RecursionError) as error:
+        if (several := _one_after_another(content)) is not None:
+            return several
+        is_python = content.lstrip()[:2] in (b"{'", b"[{") and b"{'" in content[:START_BYTES]
         raise CorpusError(
             f"{source.shown} is not JSON: {error}.",
             kept="Nothing was measured.",
-            next_step="Write a list of objects, or one object per line in a .jsonl file.",
+            next_step="It looks like what Python prints: write it with json.dump(rows, file), not str(rows)."
+            if is_python
+            else "Write a list of objects, or one object per line in a .jsonl file.",
         ) from error
+
+
+def _one_after_another(content: bytes) -> list[Any] | None:
+    """The values of a file that has several, in lines or not, as jq prints them; None if one of them is none."""
+    found = []
+    try:
+        text, place = content.decode("utf-8"), 0
+        while place < len(text):
+            one, place = parts_of_json(text, place)
+            found.append(one)
+            place = SPACE.match(text, place).end()  # type: ignore[union-attr]
+    except (ValueError, RecursionError):
+        return None
+    return found
 
 
 def lines_of(source: ByteSource) -> Iterator[Record]:

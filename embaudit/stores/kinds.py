@@ -48,6 +48,7 @@ OWN = (
     "elasticsearch",
     "openai_batch",
     "json",
+    "parts",
 )
 # Those that share a module.
 TOGETHER = {
@@ -76,6 +77,15 @@ def kind_of(place: StorePlace) -> StoreKind | None:
     return next((kind for kind in store_kinds() if kind.recognises(place)), None)
 
 
+def kind_by_content(place: StorePlace) -> StoreKind | None:
+    """That of a file whose name says nothing: JSON begins as nothing else does."""
+    is_named = bool(place.is_path and any(one.is_one(place, place.head) for one in TABLES))
+    if is_named or not place.head.lstrip().startswith(JSON_STARTS):
+        return None
+    return next(kind for kind in store_kinds() if kind.name == "JSON")
+
+
+JSON_STARTS = (b'{"', b"{\n", b"{\r", b"[{", b"[[", b"[\n", b"[\r")
 # Of a folder: files that are looked at, and that are named.
 MOST_FILES, NAMED = 200, 4
 START_BYTES = 4_096
@@ -108,11 +118,22 @@ def _holds(*patterns: str) -> Callable[[StorePlace, bytes], bool]:
     return lambda place, start: place.holds(*patterns)
 
 
+def _packed(magic: bytes, ending: str) -> Callable[[StorePlace, bytes], bool]:
+    return lambda place, start: start.startswith(magic) and not place.path.name.endswith(f".tar{ending}")
+
+
 def _python(line: str) -> str:
     return f'python -c "{line}"'
 
 
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst", ".7z")
+ROWS_OF = "Export its rows as JSON lines or CSV, with an id, a text and a list of numbers each."
+YAML = "import json, yaml; json.dump(yaml.safe_load(open('FILE')), open('FILE.json', 'w'), default=str)"
+PACKED = (
+    (b"\xfd7zXZ", ".xz", "xz -dk"),
+    (b"BZh", ".bz2", "bunzip2 -k"),
+    (b"\x28\xb5\x2f\xfd", ".zst", "zstd -d"),
+)
 TABLES: Sequence[Unread] = (
     Unread(_starts(POINTER), "a pointer of Git LFS, not the file itself", "Fetch it: git lfs pull"),
     Unread(
@@ -230,14 +251,21 @@ TABLES: Sequence[Unread] = (
             "K.load_word2vec_format('FILE', binary=True).save_word2vec_format('FILE.vec')"
         ),
     ),
+    Unread(lambda place, start: start.startswith(b"<?xml"), "XML", ROWS_OF),
+    Unread(_ends(".yaml", ".yml"), "YAML", "Write it as JSON: " + _python(YAML)),
+    Unread(_ends(".surql"), "a script of SurrealDB", ROWS_OF),
     Unread(
-        lambda place, start: (
-            not place.is_folder
-            and (
-                start.startswith((ZIP, b"7z\xbc\xaf", b"\xfd7zXZ", b"BZh", b"\x28\xb5\x2f\xfd"))
-                or start[257:262] == b"ustar"
-            )
-        ),
+        _ends(".f32", ".f32bin", ".raw"),
+        "a file of raw numbers",
+        "Write them as a matrix, with the number of dimensions for D: "
+        + _python("import numpy; numpy.save('FILE.npy', numpy.fromfile('FILE', 'float32').reshape(-1, D))"),
+    ),
+    *(
+        Unread(_packed(magic, ending), "compressed", f"Unpack it, and name what comes out: {line} FILE")
+        for magic, ending, line in PACKED
+    ),
+    Unread(
+        lambda place, start: start.startswith((ZIP, b"7z\xbc\xaf")) or start[257:262] == b"ustar",
         "an archive",
         "Unpack it (unzip, tar xf), and name what is in it.",
     ),

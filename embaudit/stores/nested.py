@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -128,7 +129,7 @@ def with_json(table: StoreTable) -> StoreTable:
 
 
 def json_object(value: Any) -> dict[str, Any] | None:
-    """The object that is written as JSON; None if it is something else."""
+    """The object that is written as JSON, or as Python prints it; None if it is something else."""
     if isinstance(value, dict):
         return value
     if not isinstance(value, str | bytes) or value.strip()[:1] not in ("{", b"{"):
@@ -136,8 +137,21 @@ def json_object(value: Any) -> dict[str, Any] | None:
     try:
         found = json.loads(value)
     except (ValueError, RecursionError):
-        return None
+        found = _printed_object(value)
     return found if isinstance(found, dict) else None
+
+
+def _printed_object(value: str | bytes) -> Any:
+    """A dictionary of plain values as ``str`` gives it, which is how CSV gets metadata; nothing is run."""
+    try:
+        return ast.literal_eval(value.strip()) if isinstance(value, str) else None
+    except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
+        return None
+
+
+def is_prose(texts: Sequence[str]) -> bool:
+    """Whether strings are texts, and no ids or file names: most have white space in them."""
+    return sum(len(text.split()) > 1 for text in texts) > len(texts) / 2
 
 
 def listed(values: Values) -> Sequence[Any]:

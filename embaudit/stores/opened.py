@@ -10,8 +10,9 @@ from pathlib import Path
 from embaudit.stores.columns import column_named, find_columns, with_spread
 from embaudit.stores.copies import changed, signature
 from embaudit.stores.decode import Decode, decoder_of
-from embaudit.stores.kinds import kind_of, only_file_of, refusal
+from embaudit.stores.kinds import kind_by_content, kind_of, only_file_of, refusal
 from embaudit.stores.nested import listed, with_json
+from embaudit.stores.pieces import with_pieces
 from embaudit.stores.place import DRAWN, POINTER, ReadOptions, StorePlace
 from embaudit.stores.search import SearchedColumns, StoreSearch, typed
 from embaudit.stores.store import LOOKED_AT, RowBatch, Store, StoreTable, Values
@@ -40,6 +41,7 @@ def open_store(named: str | Path, asked: ReadOptions = NOTHING) -> Store:
     kind = kind_of(place)
     if kind is None and (only := only_file_of(place)) is not None:
         place, kind = only
+    kind = kind or kind_by_content(place)
     if kind is None or (place.is_compressed and not kind.takes_gzip) or place.head.startswith(POINTER):
         raise refusal(place)
     try:
@@ -62,7 +64,7 @@ def open_store(named: str | Path, asked: ReadOptions = NOTHING) -> Store:
 
 def store_of(table: StoreTable, asked: ReadOptions, kind: str = "") -> Store:
     """The store that a table is, by the columns that were found or named."""
-    table = with_spread(with_single(with_json(table)))
+    table = with_spread(with_single(with_json(with_pieces(table))))
     if asked.texts is not None:
         table = with_texts(table, asked.texts)
     is_column = asked.text is None or asked.text in table.columns or not is_template(asked.text)

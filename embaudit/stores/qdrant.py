@@ -22,11 +22,11 @@ from uuid import UUID
 
 from embaudit.stores.copies import copied, read_only
 from embaudit.stores.nested import Record, at, table_of_records
+from embaudit.stores.pickled import OnlyThese, stand_ins
 from embaudit.stores.place import ReadOptions, StorePlace, part_meant
 from embaudit.stores.qdrant_search import search_of_client, search_of_rows
 from embaudit.stores.servers import address_of, answers, counted, patiently, quiet, without_user
 from embaudit.stores.store import Metric, StoreColumn, StoreKind, StoreTable, Values, needed
-from embaudit.stores.tensors import OnlyThese, stand_ins
 from embaudit.words.errors import CorpusError, UsageError, one_line
 from embaudit.words.masking import keep_secret
 

@@ -7,12 +7,12 @@ import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, product
 from typing import Any
 
 from embaudit.stores.columns import IDS, is_vector
 from embaudit.stores.copies import copied, read_only
-from embaudit.stores.nested import batched, column_of
+from embaudit.stores.nested import batched, column_of, is_prose
 from embaudit.stores.place import ReadOptions, SqlTable, StorePlace, is_query, quoted, source_of
 from embaudit.stores.store import BATCH_ROWS, LOOKED_AT, Metric, StoreColumn, StoreKind, StoreTable, Values, needed
 from embaudit.words.errors import CorpusError, EmptyStore, UsageError
@@ -41,7 +41,15 @@ def open_sqlite(place: StorePlace, asked: ReadOptions) -> StoreTable:
             raise EmptyStore(f"{place.shown} has no rows.", next_step="Put some into it, or name another one.")
         source, called = source_of(tables, asked.part, place.shown)
         declared = made.get(called.removeprefix("table "), "")
-        has_ids = not is_query(asked.part) and ROWID in _names(connection, f"SELECT rowid AS rowid, * FROM {source}")
+        found = [one for one in tables if one.quoted == source]
+        joined = _with_texts_of_another(connection, found[0], tables) if found else None
+        if joined is not None:
+            source, note = joined
+        has_ids = (
+            not is_query(asked.part)
+            and joined is None
+            and ROWID in _names(connection, f"SELECT rowid AS rowid, * FROM {source}")
+        )
         what = f"rowid AS {ROWID}, *" if has_ids else "*"
         names = _names(connection, f"SELECT {what} FROM {source}")
         rows = list(islice(connection.execute(f"SELECT {what} FROM {source}"), LOOKED_AT))
@@ -63,8 +71,65 @@ def open_sqlite(place: StorePlace, asked: ReadOptions) -> StoreTable:
 
     has_own = any(name.lower() in IDS for name in columns if name != ROWID)
     return StoreTable(
-        f"{place.shown}, {called}", columns, read, rows=count, id="" if has_own or not has_ids else ROWID, metric=metric
+        f"{place.shown}, {called}",
+        columns,
+        read,
+        rows=count,
+        id="" if has_own or not has_ids else ROWID,
+        metric=metric,
+        notes=() if joined is None else (note,),
     )
+
+
+def _with_texts_of_another(
+    connection: sqlite3.Connection, own: SqlTable, tables: Sequence[SqlTable]
+) -> tuple[str, str] | None:
+    """The vectors' table with the texts of another, whose rows it names, and a sentence that says so.
+
+    None if it has texts itself, if no table's column has the values of one of its own, each once, or several tables do.
+    Whole numbers are in any table's: they name a row only where the column is called as the other, or as its table.
+    """
+    columns = _columns(connection, f"SELECT * FROM {own.quoted}")
+    found: list[tuple[str, str, str, str]] = []
+    for other in () if _has_prose(columns) else tables:
+        if other.name == own.name or other.may_hold_vectors:
+            continue
+        others = _columns(connection, f"SELECT * FROM {other.quoted}")
+        for mine, theirs in product(columns, others):
+            if (
+                not _has_prose(others)
+                or is_vector(columns[mine])
+                or not _may_name(mine, columns[mine], theirs, other.name)
+            ):
+                continue
+            left, right = f"own.{quoted(mine)}", f"other.{quoted(theirs)}"
+            both = f"{own.quoted} AS own LEFT JOIN {other.quoted} AS other ON {left} = {right}"
+            rows = connection.execute(f"SELECT count(*) FROM {own.quoted}").fetchone()[0]
+            counted = connection.execute(
+                f"SELECT count(*), count({right}), count(DISTINCT {left}) FROM {both}"
+            ).fetchone()
+            # Several vectors of one text are of its pieces, which are not here.
+            if counted == (rows, rows, rows) and rows:
+                added = ", ".join(f"other.{quoted(name)}" for name in others if name not in columns)
+                found.append((f"(SELECT own.*, {added} FROM {both})", other.name, mine, theirs))
+    if len({name for _, name, _, _ in found}) != 1:
+        return None
+    source, name, mine, theirs = found[0]
+    by = f"{own.name}.{mine} = {name}.{theirs}"
+    return source, f"Texts are those of table {name}, by {by}. If they are others: --from 'SELECT …'"
+
+
+def _has_prose(columns: Mapping[str, StoreColumn]) -> bool:
+    texts = [one for one in columns.values() if one.what == "text" and not is_vector(one)]
+    return any(is_prose([str(value) for value in one.some]) for one in texts)
+
+
+def _may_name(mine: str, column: StoreColumn, theirs: str, table: str) -> bool:
+    """Whether a column may hold what another table calls its rows."""
+    is_same = mine.lower() == theirs.lower() not in ("id", ROWID, "pk", "key")
+    is_called = is_same or mine.lower() in (f"{table.lower()}_id", f"{table.lower()[:-1]}_id")
+    is_key = theirs.lower() in IDS or theirs.lower().endswith("id")
+    return is_key and bool(column.some) and (is_called or isinstance(column.some[0], str))
 
 
 @contextmanager
@@ -124,7 +189,12 @@ def _names(connection: sqlite3.Connection, query: str) -> list[str]:
 def _is_inside(name: str, made: Mapping[str, str]) -> bool:
     """Whether a table belongs to a virtual one, or to SQLite."""
     virtual = [other for other, sql in made.items() if sql.upper().startswith("CREATE VIRTUAL")]
-    return name.startswith("sqlite_") or any(name != other and name.startswith(f"{other}_") for other in virtual)
+    is_libsql = name.startswith("libsql_vector_") or ("libsql_vector_meta_shadow" in made and name.endswith("_shadow"))
+    return (
+        is_libsql
+        or name.startswith("sqlite_")
+        or any(name != other and name.startswith(f"{other}_") for other in virtual)
+    )
 
 
 KINDS = (

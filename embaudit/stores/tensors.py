@@ -1,8 +1,8 @@
 """Tensors in files: safetensors, and what torch.save wrote, by weights only.
 
-HDF5: data sets of one length, in groups or not.
+HDF5: data sets of one length, in groups or not. Benchmarks' matrices: .fvecs, .fbin.
 
-Pickles: opened only where the user trusts them, since unpickling runs what the file says.
+Pickles: of plain values and arrays; others only where the user trusts them, since unpickling runs what they say.
 
 Bytes that say themselves what they are: numpy.save's, pickled arrays, JSON; and others, by name.
 
@@ -15,13 +15,14 @@ import array
 import io
 import json
 import pickle
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from embaudit.stores.arrays import table_of_arrays, table_of_object
+from embaudit.stores.pickled import unpickled_value, unpickled_values
 from embaudit.stores.place import ReadOptions, StorePlace
 from embaudit.stores.store import FETCH, StoreKind, StoreTable, needed, reported
 from embaudit.words.errors import CorpusError, UsageError, one_line
@@ -54,7 +55,7 @@ def form_of(some: Sequence[bytes], column: str) -> tuple[str, Unpack] | None:
     if all(one.startswith(NPY) for one in some):
         return "numpy.save's", _tried(_npy)
     if all(one.startswith(PICKLES) and one.endswith(PICKLE_ENDS) for one in some):
-        return "pickled", _tried(_unpickled)
+        return "pickled", _tried(unpickled_value)
     if all(one.lstrip()[:1] == b"[" and one.rstrip()[-1:] == b"]" for one in some) and _json(some[0]) is not None:
         return "text", _tried(_json)
     for starts, what, read in NAMED:
@@ -101,26 +102,6 @@ def _json(value: bytes) -> Any:
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, list) else None
-
-
-def _unpickled(value: bytes) -> Any:
-    """Of arrays of numbers and plain values: nothing else is made, and nothing is run."""
-    classes: dict[str, Any] = {
-        "numpy.ndarray": np.ndarray,
-        "numpy.dtype": np.dtype,
-        "_codecs.encode": _latin,
-        "array.array": array.array,
-        "array._array_reconstructor": array.array("f").__reduce_ex__(3)[0],
-    }
-    for core in ("numpy.core", "numpy._core"):
-        classes[f"{core}.multiarray._reconstruct"] = np.empty(1).__reduce__()[0]
-        classes[f"{core}.numeric._frombuffer"] = np.empty(1).__reduce_ex__(5)[0]
-    return OnlyThese(io.BytesIO(value), classes).load()
-
-
-def _latin(text: str, encoding: str) -> bytes:
-    """Bytes as the second protocol writes them."""
-    return text.encode("latin1")
 
 
 TORCH = (".pt", ".pth")
@@ -171,8 +152,8 @@ def open_hdf5(place: StorePlace, asked: ReadOptions) -> StoreTable:
         file = h5py.File(place.path, "r")
 
         def add(path: str, item: Any) -> None:
-            if isinstance(item, h5py.Dataset) and item.shape:
-                arrays[path.replace("/", ".")] = item
+            if isinstance(item, h5py.Dataset) and item.shape is not None:
+                arrays[path.replace("/", ".")] = item if item.shape else item[()]
 
         file.visititems(add)
     return table_of_arrays(place.shown, arrays)
@@ -184,50 +165,16 @@ CONVERT = (
 )
 
 
-class OnlyThese(pickle.Unpickler):
-    """Unpickles plain values and the classes that are named, of which none does anything when it is made.
-
-    Args:
-        classes: ``module.Name`` each, with what stands in for it: a class that only keeps what it is given.
-    """
-
-    def __init__(self, file: Any, classes: dict[str, type]) -> None:
-        super().__init__(file)
-        self._classes = classes
-
-    def find_class(self, module: str, name: str) -> Any:
-        found = self._classes.get(f"{module}.{name}")
-        if found is None:
-            raise pickle.UnpicklingError(f"{module}.{name} is none of the classes that are read")
-        return found
-
-    def persistent_load(self, pid: Any) -> Any:
-        raise pickle.UnpicklingError("it refers to something outside")
-
-
-class InertObject:
-    """Stands in for a class of another package: keeps its state and does nothing."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        self.__dict__.update(kwargs)
-
-    def __setstate__(self, state: Any) -> None:
-        # Pydantic keeps its fields one level down.
-        fields = state.get("__dict__", state) if isinstance(state, dict) else {}
-        self.__dict__.update(fields if isinstance(fields, dict) else {})
-
-
-def stand_ins(names: Collection[str]) -> dict[str, type]:
-    """A class of its own for each name, so that what was pickled can be told apart."""
-    return {name: type(name.rpartition(".")[2], (InertObject,), {}) for name in names}
-
-
 def open_pickle(place: StorePlace, asked: ReadOptions) -> StoreTable:
-    """What a program pickled, if ``--allow-pickle`` says that it is trusted."""
+    """What a program pickled: plain values and arrays, of which nothing is run; all else by ``--allow-pickle``."""
     if not asked.allow_pickle:
+        with reported(place.shown):
+            content = unpickled_values(place.path)
+        if content is not None:
+            return table_of_object(place.shown, content)
         raise UsageError(
-            f"{place.shown} is a pickle: opening it runs whatever it holds.",
-            kept="Nothing was opened.",
+            f"{place.shown} is a pickle of more than plain values and arrays: opening it runs whatever it holds.",
+            kept="Nothing in it was run.",
             next_step=f"Convert it where it was made: {CONVERT.replace('FILE', _name(place.path))}\n"
             "or, if you trust it: --allow-pickle",
         )
@@ -248,7 +195,42 @@ def _name(path: Path) -> str:
     return path.name.replace("'", "")
 
 
+# Files of the benchmarks of nearest neighbours: (numbers, whether each row says how many, and the first line how many
+# rows and numbers).
+BENCHMARKS = {
+    ".fvecs": ("<f4", True),
+    ".bvecs": ("u1", True),
+    ".fbin": ("<f4", False),
+    ".u8bin": ("u1", False),
+    ".i8bin": ("i1", False),
+}
+
+
+def open_benchmark(place: StorePlace, asked: ReadOptions) -> StoreTable:
+    """A matrix whose rows each say how many numbers follow, or whose beginning says it of all."""
+    numbers, is_each = BENCHMARKS[place.suffix]
+    width = np.dtype(numbers).itemsize
+    with reported(place.shown):
+        raw = np.fromfile(place.path, np.uint8)
+    start = raw[:8].view("<i4")
+    dimension = int(start[0 if is_each else 1]) if len(start) == 2 else 0
+    size = width * dimension + (4 if is_each else 0)
+    body = raw if is_each else raw[8:]
+    rows = len(body) // size if dimension > 0 else 0
+    if not rows or len(body) != rows * size or (not is_each and rows != start[0]):
+        raise CorpusError(f"{place.shown} is no whole number of rows as {place.suffix} has them.", next_step=FETCH)
+    matrix = np.ascontiguousarray(body.reshape(rows, size)[:, 4 if is_each else 0 :]).view(numbers)
+    return table_of_arrays(place.shown, {place.path.name: matrix}, vector=place.path.name)
+
+
 KINDS = (
+    StoreKind(
+        name="benchmarks' vectors",
+        recognises=lambda place: place.suffix in BENCHMARKS,
+        open=open_benchmark,
+        looks=".fvecs, .bvecs, .fbin, .u8bin, .i8bin",
+        tried="the documented forms",
+    ),
     StoreKind(
         name="safetensors",
         recognises=lambda place: place.suffix == ".safetensors",
@@ -275,7 +257,7 @@ KINDS = (
         name="a pickle",
         recognises=lambda place: place.suffix in PICKLES_SUFFIXES,
         open=open_pickle,
-        looks=".pkl with --allow-pickle",
-        tried="pickled dictionaries and frames",
+        looks=".pkl of plain values and arrays; of others, such as frames, with --allow-pickle",
+        tried="pickled dictionaries, lists, arrays and frames",
     ),
 )

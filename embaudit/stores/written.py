@@ -1,6 +1,6 @@
-"""Values as MongoDB's tools write them, and lists that hold nothing but one vector.
+"""Lists that hold nothing but one vector or text.
 
-Vectors that are written as text: lists of JSON, numpy or PostgreSQL, plain numbers, hexadecimal, base64.
+Vectors that are written as text: lists of JSON, numpy or PostgreSQL, plain numbers, hexadecimal, base64, bytes.
 
 What bytes are: vectors of float32, float64, float16, bfloat16, int8, or bits; told by what the numbers look like.
 
@@ -10,6 +10,7 @@ that magnitudes spread over many powers of ten, or are not finite.
 
 from __future__ import annotations
 
+import ast
 import base64
 import binascii
 import json
@@ -117,40 +118,11 @@ def is_likely(rows: Sequence[bytes], name: str) -> bool:
     return SMALLEST <= median <= LARGEST and bool(wild <= WILD)
 
 
-NUMBERS = ("$numberDouble", "$numberInt", "$numberLong", "$numberDecimal")
-# BSON's vectors: two bytes before the numbers say what they are, and how many bits at the end are none.
-VECTOR, KINDS = "09", {0x27: "float32", 0x03: "int8", 0x10: "bits"}
 DEEPEST = 3
 
 
-def of_json(text: str | bytes) -> Any:
-    """A JSON value, with MongoDB's extended types as the values that they are."""
-    is_extended = (b'"$' if isinstance(text, bytes) else '"$') in text  # type: ignore[operator]
-    return json.loads(text, object_hook=_plain) if is_extended else json.loads(text)
-
-
-def _plain(value: dict[str, Any]) -> Any:
-    """What it stands for, if it is one of the extended types; itself if it only looks like one."""
-    if len(value) != 1:
-        return value
-    ((name, own),) = value.items()
-    try:
-        if name in NUMBERS:
-            return float(own) if name in ("$numberDouble", "$numberDecimal") else int(own)
-        return own if name == "$oid" else _bytes(own) if name == "$binary" else value
-    except (ValueError, TypeError, AttributeError):
-        return value
-
-
-def _bytes(own: Mapping[str, Any]) -> Any:
-    """Bytes, or the numbers of a vector."""
-    raw = base64.b64decode(own["base64"], validate=True) if "base64" in own else b""
-    kind = KINDS.get(raw[0]) if str(own.get("subType", "")).zfill(2) == VECTOR and len(raw) > 2 else None
-    return raw if kind is None else read_bytes([raw[2:]], kind)[0].tolist()
-
-
 def with_single(table: StoreTable) -> StoreTable:
-    """The table with the one vector that each value of a column holds: ``[[0.1, …]]``, as some servers answer."""
+    """The table with what a list has alone in it: a vector, ``[[0.1, …]]``, or a text; and with numbers as text."""
     single = {name for name, column in table.columns.items() if column.some and all(map(_is_single, column.some))}
     if not single:
         return table
@@ -169,17 +141,22 @@ def with_single(table: StoreTable) -> StoreTable:
 
 
 def _is_single(value: Any) -> bool:
-    return isinstance(value, list) and len(value) == 1 and isinstance(value[0], list) and _only(value) is not value
+    return isinstance(value, list) and bool(value) and isinstance(value[0], list | str) and _only(value) is not value
 
 
 def _only(value: Any) -> Any:
-    """The list of numbers that is alone in a list; the value itself if there is something else in it."""
+    """The list of numbers, or the text, that is alone in a list; the value itself if there is something else in it."""
     own = value
     for _ in range(DEEPEST):
-        if not (isinstance(own, list) and len(own) == 1 and isinstance(own[0], list)):
+        if not (isinstance(own, list) and len(own) == 1 and isinstance(own[0], list | str)):
             break
         own = own[0]
-    return own if isinstance(own, list) and own and isinstance(own[0], int | float) else value
+    if isinstance(own, list) and len(own) >= FEWEST and all(isinstance(one, str) for one in own):
+        try:
+            return [float(one) for one in own]
+        except ValueError:
+            return value
+    return own if isinstance(own, str) or (isinstance(own, list) and own and isinstance(own[0], int | float)) else value
 
 
 # pgvector's: {index:value,…}/dimensions, indices from 1.
@@ -189,6 +166,8 @@ BITS = re.compile(r"[01]{8,}")
 BASE64 = re.compile(r"[A-Za-z0-9+/_-]{30,}={0,2}")
 HEX = re.compile(r"(?:\\x|0x)?(?:[0-9A-Fa-f]{2}){24,}")
 DIGITS = re.compile(r"(?:\\x|0x)?[0-9A-Fa-f]+")
+# Letters that no text is full of, and bytes are.
+WIDE = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f]")
 CUT = ("...", "…")
 # What programs print around a list: array([…], dtype=float32), tensor(…).
 CALLED = re.compile(r"[\w.]{1,40}\(")
@@ -201,8 +180,8 @@ FEWEST = 8
 
 
 def text_form(texts: Sequence[str]) -> str:
-    """How vectors are written: ``list``, ``sparse``, ``printed``, ``bits``, ``hex`` or ``base64``; empty if they are
-    none."""
+    """How vectors are written: ``list``, ``sparse``, ``printed``, ``bits``, ``hex``, ``base64``, ``bytes`` or
+    ``latin1``; empty if they are none."""
     first = [one.strip() for one in texts]
     if all(one[:1] == "[" and one[-1:] == "]" for one in first):
         full = [one for one in texts if one.strip() != "[]"][:3] or texts[:3]
@@ -213,6 +192,10 @@ def text_form(texts: Sequence[str]) -> str:
         return "bits"
     if all(_printed(one) is not None for one in first):
         return "printed"
+    if all(one[:2] in ("b'", 'b"') for one in first):
+        return "bytes" if _is_packed(first, of_repr) else ""
+    if len({len(one) for one in texts}) == 1 and any(WIDE.search(one) for one in texts):
+        return "latin1" if _is_packed(texts, of_latin) else ""
     if all(map(DIGITS.fullmatch, first)):
         # Of any length; short ones are ids, and none is base64.
         return "hex" if all(map(HEX.fullmatch, first)) and _is_packed(first, of_hex) else ""
@@ -303,6 +286,23 @@ def of_base64(text: str | None) -> bytes | None:
         return None
 
 
+def of_repr(text: str | None) -> bytes | None:
+    """Of bytes as Python prints them: ``b'\\x00\\x01'``."""
+    try:
+        found = ast.literal_eval(text.strip()) if text else None
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return None
+    return found if isinstance(found, bytes) else None
+
+
+def of_latin(text: str | None) -> bytes | None:
+    """Of bytes that were read as text, a letter each."""
+    try:
+        return None if text is None else text.encode("latin-1")
+    except UnicodeEncodeError:
+        return None
+
+
 def _is_packed(texts: Sequence[str], bytes_of: Callable[[str], bytes | None]) -> bool:
     raw = [bytes_of(one) for one in texts]
     own = [one for one in raw if one]
@@ -318,4 +318,9 @@ LISTS_OF: Mapping[str, Callable[[Any], Any]] = {
     "sparse": _sparse,
     "bits": _bits,
 }
-BYTES_OF: Mapping[str, Callable[[str | None], bytes | None]] = {"hex": of_hex, "base64": of_base64}
+BYTES_OF: Mapping[str, Callable[[str | None], bytes | None]] = {
+    "hex": of_hex,
+    "base64": of_base64,
+    "bytes": of_repr,
+    "latin1": of_latin,
+}

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import pickle
 import sqlite3
 import struct
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from engine_rows import GONE, KEPT, ROWS, TEXTS
 
@@ -84,6 +87,23 @@ UNREAD: dict[str, tuple[Callable[[Path], str], str]] = {
     "mysqldump": (_file("dump.sql", b"-- MySQL dump 10.13\n"), r"is a dump of MySQL"),
     "sql": (_file("rows.sql", b"INSERT INTO docs VALUES (1);"), r"is a script of SQL"),
     "redis": (_file("dump.rdb", b"REDIS0011" + bytes(40)), r"is a dump of Redis"),
+    "xz": (_file("rows.jsonl.xz", b"\xfd7zXZ\x00" + bytes(40)), r"is compressed.*xz -dk .*rows\.jsonl\.xz"),
+    "bz2": (_file("rows.csv.bz2", b"BZh91AY" + bytes(40)), r"is compressed.*bunzip2 -k .*rows\.csv\.bz2"),
+    "zst": (_file("rows.jsonl.zst", b"\x28\xb5\x2f\xfd" + bytes(40)), r"is compressed.*zstd -d .*rows\.jsonl\.zst"),
+    "tar.xz": (_file("rows.tar.xz", b"\xfd7zXZ\x00" + bytes(40)), r"is an archive"),
+    "XML": (_file("docs.xml", b"<?xml version='1.0'?><add><doc/></add>"), r"is XML.*JSON lines or CSV"),
+    "YAML": (_file("docs.yaml", b"- text: a\n"), r"is YAML.*yaml\.safe_load"),
+    "SurrealDB": (_file("docs.surql", b"OPTION IMPORT;"), r"is a script of SurrealDB.*JSON lines"),
+    "raw numbers": (_file("v.f32", bytes(40)), r"a file of raw numbers.*numpy\.fromfile"),
+    "not a whole file": (_file("v.fvecs", struct.pack("<i", 3) + bytes(40)), r"no whole number of rows"),
+    "Python's print": (
+        _file("rows.json", b"[{'text': 'a', 'v': [0.1, 0.2]}]"),
+        r"is not JSON.*what Python prints.*json\.dump",
+    ),
+    "parts of other tables": (
+        lambda folder: _folder(a__json=b'[{"text": "a", "n": 1}]', b__json=b'[{"id": 1, "v": [0.1, 0.2]}]')(folder),
+        r"no parts of one table: a\.json and b\.json have not the same columns.*embaudit vectors .*b\.json",
+    ),
     "zarr": (_folder(__zarray=b"{}"), r"is a store of Zarr.*zarr\.open"),
     "txtai": (_folder(config=b"x", embeddings=b"x", documents=b"x"), r"is an index of txtai.*--texts texts\.csv"),
     "checkpoint": (_folder(config__json=b"{}", model__safetensors=b""), r"is a checkpoint, not a store"),
@@ -149,6 +169,230 @@ def test_orc_is_read(tmp_path: Path) -> None:
     batches = list(open_store(tmp_path / "rows.orc").batches())
     assert [text for batch in batches for text in batch.texts or ()] == TEXTS
     np.testing.assert_allclose(np.concatenate([batch.vectors[D][1] for batch in batches]), VECTORS, atol=1e-6)
+
+
+def _fvecs(folder: Path) -> Path:
+    rows = b"".join(struct.pack("<i", D) + one.tobytes() for one in VECTORS)
+    (folder / "base.fvecs").write_bytes(rows)
+    return folder / "base.fvecs"
+
+
+def _fbin(folder: Path) -> Path:
+    (folder / "base.fbin").write_bytes(struct.pack("<ii", ROWS, D) + VECTORS.tobytes())
+    return folder / "base.fbin"
+
+
+def _objects_in_npz(folder: Path) -> Path:
+    np.savez(folder / "rows.npz", v=VECTORS, text=np.array(TEXTS, object))
+    return folder / "rows.npz"
+
+
+def _pickled(content: Any) -> Callable[[Path], Path]:
+    def write(folder: Path) -> Path:
+        (folder / "rows.pkl").write_bytes(pickle.dumps(content))
+        return folder / "rows.pkl"
+
+    return write
+
+
+def _saved_by_id(folder: Path) -> Path:
+    import torch
+
+    rows = zip(TEXTS, VECTORS, strict=True)
+    content = {f"id-{row}": {"text": text, "v": torch.tensor(one)} for row, (text, one) in enumerate(rows)}
+    torch.save(content, folder / "rows.pt")
+    return folder / "rows.pt"
+
+
+def _parts(suffix: str, written: Callable[[slice], str]) -> Callable[[Path], Path]:
+    def write(folder: Path) -> Path:
+        for number, own in enumerate((slice(0, 9), slice(9, None))):
+            (folder / f"part-{number}{suffix}").write_text(written(own), encoding="utf-8")
+        (folder / "_SUCCESS").write_bytes(b"")
+        return folder
+
+    return write
+
+
+def _lines(own: slice) -> str:
+    rows = zip(TEXTS[own], VECTORS[own].tolist(), strict=True)
+    return "".join(json.dumps({"text": text, "v": one}) + "\n" for text, one in rows)
+
+
+def _by_commas(own: slice) -> str:
+    rows = zip(TEXTS[own], VECTORS[own].tolist(), strict=True)
+    return "text,v\n" + "".join(f'{text},"{one}"\n' for text, one in rows)
+
+
+def _without_suffix(folder: Path) -> Path:
+    (folder / "rows.jsonl.out").write_text(_lines(slice(None)), encoding="utf-8")
+    return folder / "rows.jsonl.out"
+
+
+def _copied(folder: Path) -> Path:
+    rows = zip(TEXTS, VECTORS.tolist(), strict=True)
+    lines = [f'"{text[0]}" is {text}\\nline\t\\N\t{one}' for text, one in rows]
+    (folder / "rows.tsv").write_text("text\tnothing\tv\n" + "\n".join(lines), encoding="utf-8")
+    return folder / "rows.tsv"
+
+
+def _projected(folder: Path) -> Path:
+    (folder / "vectors.tsv").write_text("\n".join("\t".join(map(str, one)) for one in VECTORS), encoding="utf-8")
+    (folder / "metadata.tsv").write_text("\n".join(TEXTS), encoding="utf-8")
+    return folder
+
+
+def _tensors_beside(folder: Path) -> Path:
+    from safetensors.numpy import save_file
+
+    save_file({"embeddings": VECTORS}, folder / "embeddings.safetensors")
+    (folder / "chunks.json").write_text(json.dumps(TEXTS), encoding="utf-8")
+    return folder
+
+
+def _arrays_beside(kind: Any) -> Callable[[Path], Path]:
+    def write(folder: Path) -> Path:
+        np.save(folder / "vectors.npy", VECTORS)
+        np.save(folder / "texts.npy", np.array(TEXTS, dtype=kind))
+        return folder
+
+    return write
+
+
+def _joined(folder: Path) -> Path:
+    ids = [f"chunk-{row}" for row in range(ROWS)]
+    with sqlite3.connect(folder / "rows.db") as connection:
+        connection.execute("CREATE TABLE chunks (id TEXT, file TEXT, content TEXT)")
+        connection.execute("CREATE TABLE vectors (chunk_id TEXT, model TEXT, v BLOB)")
+        connection.execute("CREATE TABLE libsql_vector_meta_shadow (name TEXT, metadata BLOB)")
+        connection.execute("CREATE TABLE v_idx_shadow (index_key INTEGER, data BLOB)")
+        connection.execute("INSERT INTO v_idx_shadow VALUES (1, ?)", (VECTORS[:9].tobytes(),))
+        rows = [(one, "d", text) for one, text in zip(ids, TEXTS, strict=True)]
+        connection.executemany("INSERT INTO chunks VALUES (?, ?, ?)", rows[::-1])
+        blobs = [(one, "m", vector.tobytes()) for one, vector in zip(ids, VECTORS, strict=True)]
+        connection.executemany("INSERT INTO vectors VALUES (?, ?, ?)", blobs)
+    connection.close()
+    return folder / "rows.db"
+
+
+def _graph(folder: Path) -> Path:
+    nodes = [
+        {"type": "node", "id": str(row), "labels": ["Chunk"], "properties": {"text": text, "v": one}}
+        for row, (text, one) in enumerate(zip(TEXTS, VECTORS.tolist(), strict=True))
+    ]
+    file = {"type": "node", "id": "f", "labels": ["File"], "properties": {"name": "a"}}
+    edge = {"type": "relationship", "id": "r", "label": "OF", "start": {"id": "1"}, "end": {"id": "f"}}
+    (folder / "all.json").write_text("\n".join(map(json.dumps, [file, *nodes, edge, edge])), encoding="utf-8")
+    return folder / "all.json"
+
+
+def _structs(folder: Path) -> Path:
+    rows = [{"text": text, "v": one} for text, one in zip(TEXTS, VECTORS.tolist(), strict=True)]
+    own = pa.table({"file": ["a", "b"], "chunks": [rows[:9], rows[9:]]})
+    pq.write_table(own, folder / "rows.parquet")
+    return folder / "rows.parquet"
+
+
+def _grouped(folder: Path) -> Path:
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(folder / "rows.h5", "w") as file:
+        for row, (text, one) in enumerate(zip(TEXTS, VECTORS, strict=True)):
+            file[f"chunk_{row:04}/v"], file[f"chunk_{row:04}/text"] = one, text
+    return folder / "rows.h5"
+
+
+def _lists_beside(folder: Path) -> Path:
+    (folder / "embeddings.json").write_text(json.dumps(VECTORS.tolist()), encoding="utf-8")
+    (folder / "chunks.json").write_text(json.dumps(TEXTS), encoding="utf-8")
+    return folder
+
+
+def _blocks(folder: Path) -> Path:
+    four = [slice(row, row + 4) for row in range(0, ROWS, 4)]
+    lines = [{"text": TEXTS[own], "e": {"type": "t", "blocks": dict(enumerate(VECTORS[own].tolist()))}} for own in four]
+    (folder / "feed.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    return folder / "feed.jsonl"
+
+
+ROWS_BY_ID = {f"id-{row}": {"text": text, "v": one} for row, (text, one) in enumerate(zip(TEXTS, VECTORS, strict=True))}
+# How it is written, and what is said of it.
+ALSO_READ: dict[str, tuple[Callable[[Path], Path], str]] = {
+    "objects in .npz": (_objects_in_npz, ""),
+    "a pickle of vectors by text": (_pickled(dict(zip(TEXTS, VECTORS, strict=True))), ""),
+    "a pickle of rows by id": (_pickled(ROWS_BY_ID), ""),
+    "a pickle of columns": (_pickled({"text": TEXTS, "v": VECTORS}), ""),
+    "tensors by id": (_saved_by_id, ""),
+    "lines in parts": (_parts(".jsonl", _lines), "those of 2 files of the folder"),
+    "cells in parts": (_parts(".csv", _by_commas), "those of 2 files of the folder"),
+    "lines by their content": (_without_suffix, ""),
+    "lines of the projector": (_projected, "those of metadata.tsv beside it"),
+    "tensors beside texts": (_tensors_beside, "those of chunks.json beside it"),
+    "texts of NumPy's": (_arrays_beside(str), "those of texts.npy beside it"),
+    "texts as objects": (_arrays_beside(object), "those of texts.npy beside it"),
+    "texts of another table": (_joined, "table chunks, by vectors.chunk_id = chunks.id"),
+    "structs in lists": (_structs, "a row for each of its pieces (chunks)"),
+    "a group for each row": (_grouped, ""),
+    "lists beside texts": (_lists_beside, "those of chunks.json beside it"),
+    "Vespa's blocks": (_blocks, "a row for each of its pieces (e)"),
+    "a graph": (_graph, "are left out: 1 File, 2 OF"),
+}
+
+
+@pytest.mark.parametrize("form", ALSO_READ)
+def test_what_people_write_otherwise_is_read(form: str, tmp_path: Path) -> None:
+    write, said = ALSO_READ[form]
+    place = write(tmp_path)
+    before = {file: file.read_bytes() for file in tmp_path.rglob("*")}
+    store = open_store(place)
+    batches = list(store.batches())
+    assert [text for batch in batches for text in batch.texts or ()] == TEXTS
+    np.testing.assert_allclose(np.concatenate([batch.vectors[D][1] for batch in batches]), VECTORS, atol=1e-6)
+    assert said in " ".join(store.notes)
+    assert {file: file.read_bytes() for file in tmp_path.rglob("*")} == before
+
+
+@pytest.mark.parametrize("write", [_fvecs, _fbin])
+def test_files_of_benchmarks_are_read(write: Callable[[Path], Path], tmp_path: Path) -> None:
+    (batch,) = open_store(write(tmp_path)).batches()
+    np.testing.assert_array_equal(batch.vectors[D][1], VECTORS)
+
+
+def test_cells_that_no_quotes_enclose_are_read_as_copy_writes_them(tmp_path: Path) -> None:
+    (batch,) = open_store(_copied(tmp_path)).batches(["nothing"])
+    assert batch.texts == [f'"{text[0]}" is {text}\nline' for text in TEXTS]
+    assert set(batch.fields["nothing"]) == {None}
+    np.testing.assert_allclose(batch.vectors[D][1], VECTORS, atol=1e-6)
+
+
+def test_of_lists_with_other_fields_one_is_named(tmp_path: Path) -> None:
+    vectors = VECTORS.tolist()
+    chunks = [{"id": row, "content": TEXTS[row], "n": 1, "vector": vectors[row]} for row in range(ROWS)]
+    entities = [{"name": "a", "kind": "b", "vector": vectors[row]} for row in range(3)]
+    (tmp_path / "rows.json").write_text(json.dumps({"chunks": chunks, "entities": entities}), encoding="utf-8")
+    with pytest.raises(EmbauditError, match=r"has 2 lists: chunks, entities\..*--from chunks"):
+        open_store(tmp_path / "rows.json")
+    (batch,) = open_store(tmp_path / "rows.json", ReadOptions(part="chunks")).batches()
+    assert batch.texts == TEXTS
+
+
+def test_a_text_of_several_vectors_is_not_that_of_each(tmp_path: Path) -> None:
+    """They are its pieces', which are not in the file."""
+    place = _joined(tmp_path)
+    with sqlite3.connect(place) as connection:
+        connection.execute("UPDATE vectors SET chunk_id = 'chunk-1' WHERE chunk_id = 'chunk-2'")
+    connection.close()
+    store = open_store(place)
+    assert (store.has_texts, store.notes) == (False, ())
+
+
+def test_pieces_of_rows_that_have_vectors_themselves_are_said_and_can_be_named(tmp_path: Path) -> None:
+    chunks = [{"text": text, "v": one} for text, one in zip(TEXTS, VECTORS.tolist(), strict=True)]
+    rows = [{"id": row, "vector": VECTORS[row].tolist(), "chunks": chunks[4 * row : 4 * row + 4]} for row in range(3)]
+    (tmp_path / "rows.json").write_text(json.dumps(rows), encoding="utf-8")
+    assert "--from chunks reads these" in " ".join(open_store(tmp_path / "rows.json").notes)
+    asked = ReadOptions(part="chunks", vector="chunks.v")
+    (batch,) = open_store(tmp_path / "rows.json", asked).batches()
+    assert (batch.texts, batch.ids) == (TEXTS[:12], [f"{row}[{piece}]" for row in range(3) for piece in range(4)])
 
 
 @pytest.mark.parametrize("header", [True, False])

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from engine_rows import ROWS, TEXTS
 from planted_calls import Calls
@@ -60,6 +61,12 @@ def _csv(folder: Path, value: Callable[[list[float]], str], suffix: str = ".csv"
     return file
 
 
+def _csv_of(folder: Path, rows: list[list[str]]) -> Path:
+    with (folder / "rows.csv").open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([["payload", "vector"], *rows])
+    return folder / "rows.csv"
+
+
 def _bson_vector(row: int) -> dict[str, Any]:
     raw = bytes([0x27, 0]) + struct.pack(f"<{D}f", *NUMBERS[row])
     return {"$binary": {"base64": _base64(raw), "subType": "09"}}
@@ -74,7 +81,104 @@ def _words(numbers: list[float]) -> str:
     return " ".join(map(str, numbers))
 
 
+def _latin(row: int) -> str:
+    return VECTORS[row].tobytes().decode("latin-1")
+
+
+def _frame(folder: Path, orient: Any) -> Path:
+    pd.DataFrame({"text": TEXTS, "v": NUMBERS}).to_json(folder / "rows.json", orient=orient)
+    return folder / "rows.json"
+
+
+def _cells(row: int) -> dict[str, Any]:
+    return {"type": "tensor", "cells": [{"address": {"x": str(x)}, "value": v} for x, v in enumerate(NUMBERS[row])]}
+
+
+def _in_firestore(row: int) -> dict[str, Any]:
+    values = {"arrayValue": {"values": [{"doubleValue": one} for one in NUMBERS[row]]}}
+    return {"mapValue": {"fields": {"__type__": {"stringValue": "__vector__"}, "value": values}}}
+
+
+def _objects(name: str = "v") -> list[dict[str, Any]]:
+    return [{"id": row, "text": text, name: one} for row, (text, one) in enumerate(zip(TEXTS, NUMBERS, strict=True))]
+
+
+def _in_fours(one: Callable[[int, slice], Any]) -> list[Any]:
+    """The rows, four in one."""
+    return [one(row, slice(row, row + 4)) for row in range(0, ROWS, 4)]
+
+
+def _text(folder: Path, content: str) -> Path:
+    (folder / "rows.json").write_text(content, encoding="utf-8")
+    return folder / "rows.json"
+
+
 FORMS: dict[str, Callable[[Path], Path]] = {
+    "bytes read as Latin letters": lambda folder: _rows(folder, _latin),
+    "bytes as Python prints them": lambda folder: _csv(folder, lambda one: repr(np.array(one, np.float32).tobytes())),
+    "numbers as text": lambda folder: _rows(folder, lambda row: list(map(str, NUMBERS[row]))),
+    "DynamoDB's numbers": lambda folder: _rows(folder, lambda row: {"L": [{"N": str(one)} for one in NUMBERS[row]]}),
+    "DynamoDB's bytes": lambda folder: _rows(folder, lambda row: {"B": _base64(VECTORS[row].tobytes())}),
+    "Firestore's vectors": lambda folder: _rows(folder, _in_firestore),
+    "Vespa's cells": lambda folder: _rows(folder, _cells),
+    "rows by id, bytes in letters": lambda folder: _whole(
+        folder, {f"doc:{row}": {"content": text, "v": _latin(row)} for row, text in enumerate(TEXTS)}
+    ),
+    "a frame by columns": lambda folder: _frame(folder, "columns"),
+    "a frame split": lambda folder: _frame(folder, "split"),
+    "a frame by index": lambda folder: _frame(folder, "index"),
+    "a frame as a table": lambda folder: _frame(folder, "table"),
+    "ClickHouse's compact form": lambda folder: _whole(
+        folder,
+        {
+            "meta": [{"name": "text", "type": "String"}, {"name": "v", "type": "Array(Float32)"}],
+            "data": [list(row) for row in zip(TEXTS, NUMBERS, strict=True)],
+            "rows": ROWS,
+        },
+    ),
+    "cells under a line of names": lambda folder: _whole(
+        folder, [["text", "v"], *([text, one] for text, one in zip(TEXTS, NUMBERS, strict=True))]
+    ),
+    "vectors by text": lambda folder: _whole(folder, dict(zip(TEXTS, NUMBERS, strict=True))),
+    "texts beside vectors by kind": lambda folder: _whole(
+        folder, {"id": "x", "texts": TEXTS, "embeddings": {"float": NUMBERS}, "meta": {}}
+    ),
+    "texts beside an answer": lambda folder: _whole(
+        folder, {"texts": TEXTS, "response": {"data": [{"index": row, "v": one} for row, one in enumerate(NUMBERS)]}}
+    ),
+    "columns of a query": lambda folder: _whole(
+        folder,
+        {"ids": [list(map(str, range(ROWS)))], "distances": [[0.5] * ROWS], "v": [NUMBERS], "documents": [TEXTS]},
+    ),
+    "lists of one form": lambda folder: _whole(
+        folder, {"namespaces": {"a": {"vectors": _objects()[:9]}, "b": {"vectors": _objects()[9:]}}}
+    ),
+    "lists of rows": lambda folder: _whole(folder, [_objects()[:9], _objects()[9:]]),
+    "chunks of documents": lambda folder: _whole(
+        folder, {"documents": _in_fours(lambda row, own: {"doc_id": row, "chunks": _objects()[own]})}
+    ),
+    "lists of chunks and of vectors": lambda folder: _text(
+        folder,
+        "\n".join(
+            map(
+                json.dumps,
+                _in_fours(lambda row, own: {"doc_id": row, "chunks": TEXTS[own], "embeddings": NUMBERS[own]}),
+            )
+        ),
+    ),
+    "pages, a line each": lambda folder: _text(
+        folder, "\n".join(json.dumps({"result": {"points": page}}) for page in (_objects()[:9], _objects()[9:]))
+    ),
+    "objects in lines, one after another": lambda folder: _text(
+        folder, "\n".join(json.dumps(one, indent=2) for one in _objects())
+    ),
+    "a comma behind the last": lambda folder: _text(
+        folder, "[\n" + "".join(f"{json.dumps(one)},\n" for one in _objects()) + "]\n"
+    ),
+    "texts in lists": lambda folder: _whole(folder, {"docs": [{**one, "text": [one["text"]]} for one in _objects()]}),
+    "dictionaries as Python prints them": lambda folder: _csv_of(
+        folder, [[str({"page_content": text, "n": None}), str(one)] for text, one in zip(TEXTS, NUMBERS, strict=True)]
+    ),
     "a list in a list": lambda folder: _rows(folder, lambda row: [NUMBERS[row]]),
     "a list in two lists": lambda folder: _rows(folder, lambda row: [[NUMBERS[row]]]),
     "a list in a list, as text": lambda folder: _csv(folder, lambda one: json.dumps([one])),

@@ -389,6 +389,9 @@ def _without_texts(index: Store, alone: VectorProfile, function: EmbeddingFuncti
             f"{index.shown} has no texts, so no vector can be compared; it has {usual:,} dimensions, {fits} the "
             f"{function.kind}'s {own:,}.",
             "What is said here is of the vectors alone.",
-            f"Name the column of texts: --text COLUMN{_of(index)}; or their file, row by row or with ids: --texts FILE",
+            f"Name the column of texts: --text COLUMN{_of(index)}; or their file, row by row or with ids: --texts FILE"
+            + (
+                "; or join another table: --from 'SELECT …'" if index.kind in ("SQLite", "DuckDB", "PostgreSQL") else ""
+            ),
         )
     ]
