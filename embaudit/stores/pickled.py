@@ -5,6 +5,7 @@ from __future__ import annotations
 import array
 import io
 import pickle
+import re
 import zipfile
 from collections import OrderedDict
 from collections.abc import Collection
@@ -63,27 +64,76 @@ def stand_ins(names: Collection[str]) -> dict[str, type]:
     return {name: type(name.rpartition(".")[2], (InertObject,), {}) for name in names}
 
 
+# NumPy's names of kinds of numbers and texts, and of Python's own values.
+SIMPLE, OBJECTS = re.compile(r"[<>=|]?[biufSU]\d+|bool|b1"), ("O", "O8", "object")
+
+
+class _Kind:
+    """Stands in for a ``dtype``: NumPy's own would believe a file that lies about where its pointers are."""
+
+    def __init__(self, name: object, *_: object) -> None:
+        if not isinstance(name, str) or not (name in OBJECTS or SIMPLE.fullmatch(name)):
+            raise pickle.UnpicklingError(f"{name!r} is no kind of numbers or texts")
+        self.of = np.dtype(object if name in OBJECTS else name)
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        _, order, *parts = state
+        if any(part is not None for part in parts[:3]):
+            raise pickle.UnpicklingError("its rows have parts")
+        if order in ("<", ">") and not self.of.hasobject:
+            self.of = self.of.newbyteorder(order)
+
+
+class _Array:
+    """Stands in for an array until its values are read."""
+
+    def __init__(self, *_: object) -> None:
+        self.values = np.empty(0)
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        shape, kind, is_by_columns, held = state[-4:]
+        if kind.of.hasobject:
+            self.values = np.empty(len(held), dtype=object)
+            for place, one in enumerate(held):
+                # Each by itself: of lists of one length, NumPy would make rows.
+                self.values[place] = plain(one)
+            self.values = self.values.reshape(shape, order="F" if is_by_columns else "C")
+        else:
+            self.values = _from_buffer(held, kind, shape, "F" if is_by_columns else "C")
+
+
+def _from_buffer(held: Any, kind: _Kind, shape: tuple[int, ...], order: str) -> np.ndarray:
+    return np.frombuffer(held, kind.of).reshape(shape, order="F" if order == "F" else "C").copy()
+
+
+def _scalar(kind: _Kind, held: Any) -> Any:
+    return held if kind.of.hasobject else np.frombuffer(held, kind.of)[0]
+
+
 def _plain_classes() -> dict[str, Any]:
-    """Those of arrays of numbers and texts: they do nothing when they are made."""
+    """Those of arrays of numbers and texts, with stand-ins that read no more than these."""
     classes: dict[str, Any] = {
         "collections.OrderedDict": OrderedDict,
         "collections.defaultdict": lambda *made: {},
-        "numpy.ndarray": np.ndarray,
-        "numpy.dtype": np.dtype,
+        "numpy.ndarray": _Array,
+        "numpy.dtype": _Kind,
         "_codecs.encode": _latin,
+        "__builtin__.bytes": _no_bytes,
         "array.array": array.array,
         "array._array_reconstructor": array.array("f").__reduce_ex__(3)[0],
     }
+    for builtins in ("builtins", "__builtin__"):
+        classes |= {f"{builtins}.{kind.__name__}": kind for kind in (list, dict, set, frozenset)}
     for core in ("numpy.core", "numpy._core"):
-        classes[f"{core}.multiarray._reconstruct"] = np.empty(1).__reduce__()[0]
-        classes[f"{core}.multiarray.scalar"] = np.float32(1).__reduce__()[0]
-        classes[f"{core}.numeric._frombuffer"] = np.empty(1).__reduce_ex__(5)[0]
+        classes[f"{core}.multiarray._reconstruct"] = _Array
+        classes[f"{core}.multiarray.scalar"] = _scalar
+        classes[f"{core}.numeric._frombuffer"] = _from_buffer
     return classes
 
 
 def unpickled_value(value: bytes) -> Any:
     """What bytes hold of these: nothing else is made, and nothing is run."""
-    return OnlyThese(io.BytesIO(value), _plain_classes()).load()
+    return plain(OnlyThese(io.BytesIO(value), _plain_classes()).load())
 
 
 def unpickled_values(path: Path) -> Any:
@@ -98,7 +148,9 @@ def unpickled_values(path: Path) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """The same with dictionaries of their fields in place of objects."""
+    """The same with arrays in place of their stand-ins, and dictionaries of their fields in place of objects."""
+    if isinstance(value, _Array):
+        return value.values
     if isinstance(value, InertObject):
         return {str(name): plain(one) for name, one in vars(value).items()}
     if isinstance(value, dict):
@@ -116,6 +168,11 @@ def read_object_array(stream: Any) -> np.ndarray:
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, _, _ = read(stream)
     return np.asarray(unpickled_value(stream.read()), dtype=object).reshape(shape)
+
+
+def _no_bytes() -> bytes:
+    """As the second protocol writes them if there are none."""
+    return b""
 
 
 def _latin(text: str, encoding: str) -> bytes:

@@ -20,6 +20,7 @@ from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
 from embaudit.corpora.load import load_corpus
 from embaudit.corpora.records import read_chosen_pairs
 from embaudit.questions.audit import AuditRequest
+from embaudit.stores.pickled import unpickled_value
 from embaudit.words.errors import CheckpointError, CorpusError, EmbauditError, UsageError
 
 FORMS: dict[str, Callable[[Path], bytes]] = {"bare pickle": bare_pickle, "torch archive": torch_archive}
@@ -203,3 +204,37 @@ def test_an_address_with_a_password_is_refused_before_a_flow_knows_it() -> None:
     with pytest.raises(UsageError, match="password") as caught:
         AuditRequest.of(checkpoint="m", corpora={"wikipedia": "https://user:canary-password@example.com/corpus.csv"})
     assert "canary-password" not in str(caught.value)
+
+
+ARRAYS = {
+    **{
+        kind: np.arange(6).reshape(2, 3).astype(kind) for kind in ("f4", ">f4", "f2", "f8", "i4", "u1", "?", "U3", "S3")
+    },
+    "by columns": np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+    "none": np.zeros((0, 3), np.float32),
+    "objects": np.array(["a", None, 3], dtype=object),
+    "rows of objects": np.array([[1, "b"], ["c", 2.5]], dtype=object),
+}
+
+
+@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+@pytest.mark.parametrize("name", ARRAYS)
+def test_plain_pickles_hold_what_they_held(name: str, protocol: int) -> None:
+    one = ARRAYS[name]
+    read = unpickled_value(pickle.dumps({"vectors": [one], "one": np.float32(1.5)}, protocol))
+    (found,) = read["vectors"]
+    assert (found.dtype, found.shape, read["one"]) == (one.dtype, one.shape, 1.5)
+    assert found.tolist() == one.tolist()
+
+
+class Lying:
+    """An array of Python's objects, whose pointers would be these bytes."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return np.ndarray, ((1,), np.dtype(object), b"A" * 8)
+
+
+def test_a_pickle_cannot_say_where_an_array_has_its_pointers() -> None:
+    assert not len(unpickled_value(pickle.dumps(Lying())))
+    with pytest.raises(pickle.UnpicklingError, match="no kind of numbers or texts"):
+        unpickled_value(pickle.dumps(np.zeros(2, dtype=[("a", "f4")])))

@@ -133,8 +133,8 @@ def _own_first(rows: list[Language]) -> Finding:
     level: Level = "look" if own or english else "not measured" if rows[0]["own_above_low"] is None else "ok"
     side = "english" if english and not own else "own"
     named = max(own or english or known or rows, key=lambda row: (row[f"{side}_bias"], row["language"]))
-    numbers = [named[f"{side}_bias{end}"] for end in ("", "_low", "_high")]
-    bias = f"{numbers[0]:+.0%}{interval(*numbers[1:], '+.0%')}"
+    value, low, high = (named[f"{side}_bias{end}"] for end in ("", "_low", "_high"))
+    bias = f"{value:+.0%}{interval(low, high, '+.0%')}"
     said = "; ".join(
         f"an irrelevant sentence in {what} stands above the right one of another language for queries in "
         + ", ".join(f"{row['name']} ({row[f'{side}_above']:.0%})" for row in biased)
@@ -157,7 +157,9 @@ def _own_first(rows: list[Language]) -> Finding:
         else "A search over several languages answers with English texts before the right ones.",
         "Search each language by itself and merge the results, or subtract the mean vector of its language from every "
         f"vector{f': at most {after:.0%} are then left here' if own else ''}. embaudit query languages",
-        *numbers,
+        value,
+        low,
+        high,
     )
 
 
