@@ -86,6 +86,21 @@ def test_the_texts_tell_whatever_is_done_to_them_apart(spaced_checkpoint: Checkp
     assert {f"puts {header!r} before texts" for header in HEADERS} <= shown
 
 
+def test_a_tokenizer_that_is_tried_does_what_is_said_of_it(served_checkpoint: Checkpoint) -> None:
+    tried = {
+        one.said[0]: one.checkpoint.tokenizer.backend_tokenizer.normalizer.normalize_str("Éa 漢字")
+        for one in alternatives(declared(served_checkpoint))
+        if one.differs[0][0] == "tokenizer" and one.checkpoint.tokenizer is not served_checkpoint.tokenizer
+    }
+    assert {sentence: re.sub(" +", " ", text).strip() for sentence, text in tried.items()} == {
+        "does not lower-case": "Ea 漢 字",
+        "does not lower-case or strip accents": "Éa 漢 字",
+        "lower-cases but keeps accents": "éa 漢 字",
+        "lower-cases and strips accents": "ea 漢 字",
+        "does not separate Chinese characters": "ea 漢字",
+    }
+
+
 def test_windows_hold_every_token_once(served_checkpoint: Checkpoint) -> None:
     (reading,) = (one for one in alternatives(declared(served_checkpoint)) if one.said == (WINDOWS_OF_32,))
     text = text_of(served_checkpoint, 100)
