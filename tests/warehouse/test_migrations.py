@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from importlib.resources import files
 from pathlib import Path
 
@@ -372,17 +373,14 @@ def test_what_a_warehouse_lacks_is_added(published_warehouse: Path, change: str,
 
 @pytest.mark.parametrize(
     ("change", "why"),
-    mostly_slow(
-        [
-            ("ALTER TABLE verdict ALTER COLUMN line TYPE INTEGER USING 1", "line is INTEGER and not VARCHAR"),
-            ("DROP TABLE verdict; CREATE TABLE verdict (line VARCHAR)", "it has no column audit_id"),
-            (
-                "DROP TABLE verdict; CREATE TABLE verdict (audit_id VARCHAR, kind VARCHAR, mine INTEGER NOT NULL)",
-                "mine must not be null, and is not declared",
-            ),
-        ],
-        1,
-    ),
+    [
+        ("ALTER TABLE verdict ALTER COLUMN line TYPE INTEGER USING 1", "line is INTEGER and not VARCHAR"),
+        ("DROP TABLE verdict; CREATE TABLE verdict (line VARCHAR)", "it has no column audit_id"),
+        (
+            "DROP TABLE verdict; CREATE TABLE verdict (audit_id VARCHAR, kind VARCHAR, mine INTEGER NOT NULL)",
+            "mine must not be null, and is not declared",
+        ),
+    ],
 )
 def test_a_table_that_cannot_take_the_rows_is_left_alone(empty_warehouse: Path, change: str, why: str) -> None:
     with duckdb.connect(str(empty_warehouse)) as connection:
@@ -390,6 +388,8 @@ def test_a_table_that_cannot_take_the_rows_is_left_alone(empty_warehouse: Path, 
             connection.execute(f"DROP VIEW IF EXISTS {view}")
         connection.execute(change)
     before = by_table(empty_warehouse)
-    with pytest.raises(WarehouseError, match=f"The table verdict of the warehouse .* {why}"):
+    with pytest.raises(
+        WarehouseError, match=f"The table verdict of the warehouse {re.escape(str(empty_warehouse))} .* {why}"
+    ):
         opened(empty_warehouse)
     assert by_table(empty_warehouse) == before
