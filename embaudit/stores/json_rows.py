@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from embaudit.stores.nested import Record, flat, is_prose
-from embaudit.stores.pieces import are_vectors, is_column, is_vector, pieces_path, vector_paths
+from embaudit.stores.pieces import LOOKED_AT, are_vectors, is_column, is_vector, pieces_path, vector_paths
 from embaudit.stores.place import part_meant
 from embaudit.stores.written import BASE64, of_base64, read_bytes
 from embaudit.words.sentences import first_of
@@ -16,8 +16,8 @@ from embaudit.words.sentences import first_of
 DEEPEST = 5
 # Of an object of nothing but vectors: fewer are those of one row.
 FEWEST_ROWS = 3
-LOOKED_AT, NAMED = 20, 4
-# Lists of rows are one table if they share so many of their fields.
+NAMED = 4
+# Lists of rows, and parts in files, are one table if they share so many of their fields.
 ALIKE = 0.5
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from embaudit.stores.columns import is_vector
 from embaudit.stores.csv import CSV_SUFFIXES, open_csv
 from embaudit.stores.json import SUFFIXES, open_json
+from embaudit.stores.json_rows import ALIKE
 from embaudit.stores.nested import listed
 from embaudit.stores.place import ReadOptions, StorePlace
 from embaudit.stores.store import StoreKind, StoreTable, Values
@@ -18,8 +19,6 @@ from embaudit.words.errors import CorpusError, UsageError
 
 # What such a folder has beside its parts.
 BESIDE = ("readme", "license", "_success", "_metadata")
-# The parts have so many of their columns in common.
-ALIKE = 0.5
 
 
 def parts_of(place: StorePlace) -> list[Path]:
