@@ -3,20 +3,23 @@
 A sentence, heading or column that is not there fails the test that told it, so that a change of words is reviewed where
 it can be read. Numbers, quotations and places are left out: they differ between states and machines. The file is
 written anew, in one process, by
-``pytest --tell-anew tests/*/test_*_told.py tests/why/test_application.py tests/page/test_findings.py``.
+``pytest --tell-anew -m "not slow" tests/*/test_*_told.py tests/page tests/why/test_application.py``.
 """
 
 from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import MISSING, Field, fields
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from embaudit.declared.document import Page, Section, Table
+from embaudit.declared.chart import Axis, Chart, Layer, Panel
+from embaudit.declared.document import Column, Page, Section, Table
 from embaudit.declared.rule import Finding
 
 FILE = Path(__file__).with_name("told.txt")
@@ -64,6 +67,9 @@ def form_of(text: str) -> str:
 
 
 def _lines(told: Page | Iterable[Finding]) -> Iterator[str]:
+    if isinstance(told, Page):
+        yield f"page: {told.kind}"
+        yield from (f"identity: {name}: {value}" for name, value in told.identity)
     for finding in told.findings if isinstance(told, Page) else told:
         yield from _of_finding(finding)
     for section in told.sections if isinstance(told, Page) else ():
@@ -77,18 +83,59 @@ def _of_finding(finding: Finding) -> Iterator[str]:
 
 
 def _of_section(section: Section) -> Iterator[str]:
-    yield f"section: {section.title}"
+    yield f"section: {section.title}{_options(section)}"
     for part in section.parts:
         if isinstance(part, str):
             yield part
         elif isinstance(part, Finding):
             yield from _of_finding(part)
         elif isinstance(part, Table):
-            columns = " | ".join(column.title for column in part.filled.columns)
-            yield f"table: {part.title}: {columns}" if part.title else f"table: {columns}"
+            yield from _of_table(part)
         else:
-            yield f"chart: {part.title}: {part.caption}"
-            yield from (f"panel: {panel.x.title} | {panel.y.title}" for panel in part.panels)
+            yield from _of_chart(part)
+
+
+def _of_table(table: Table) -> Iterator[str]:
+    shown = table.filled
+    columns = " | ".join(f"{column.title}{_options(column)}" for column in shown.columns)
+    yield f"table: {table.title}{_options(table)}: {columns}" if table.title else f"table{_options(table)}: {columns}"
+    for row in shown.rows:
+        cells = [column.text(value) for column, value in zip(shown.columns, row, strict=True)]
+        # Without those that are a number.
+        words = [cell for cell in cells if re.search("[^\\W\\d_]{2}", form_of(cell))]
+        yield f"row: {' | '.join(words)}" if words else ""
+
+
+def _of_chart(chart: Chart) -> Iterator[str]:
+    yield f"chart: {chart.title}{_options(chart)}: {chart.caption}"
+    for panel in chart.panels:
+        axes = " | ".join(f"{axis.title}{_options(axis)}" for axis in (panel.x, panel.y))
+        yield f"panel: {panel.title}{_options(panel)}: {axes}"
+        for layer in panel.layers:
+            yield f"layer: {layer.kind}{_options(layer)}"
+            yield from (f"mark: {mark.series} | {mark.label}" for mark in layer.marks if mark.series or mark.label)
+
+
+def _options(part: Axis | Chart | Column | Layer | Panel | Section | Table) -> str:
+    """What is declared of a part beside its words and figures, where it is not the default."""
+    given = {field.name: getattr(part, field.name) for field in fields(part) if not _is_default(field, part)}
+    said = [name if value is True else f"{name} {_plain(value)}" for name, value in given.items()]
+    return f" ({'; '.join(said)})" if said else ""
+
+
+def _plain(value: Any) -> str:
+    """Without Python's quotation marks, which would hide the words."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} = {of_key}" for key, of_key in value.items())
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def _is_default(field: Field[Any], part: Any) -> bool:
+    """Whether a field says nothing: it must always be given (words, figures), or is the default."""
+    if field.name == "title" or (field.default is MISSING and field.default_factory is MISSING):
+        return True
+    default = field.default if field.default_factory is MISSING else field.default_factory()
+    return bool(getattr(part, field.name) == default)
 
 
 @cache

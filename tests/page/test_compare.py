@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 from plausible import audit_record, measure_runs, plausible_rows
 from ready_warehouses import put_audit
+from told_before import unread
 
 from embaudit.cli.main import cli
 from embaudit.declared.document import Table
@@ -248,8 +249,13 @@ def test_nothing_is_worse_than_in_a_broken_checkpoint(sides: dict[str, Side]) ->
     assert changes_of(comparison, "quality", "score") == {"better"}
 
 
+def test_a_page_of_all_is_told(sides: dict[str, Side]) -> None:
+    assert not unread("Comparison", comparison_page(list(sides.values())))
+
+
 def test_that_nobody_looked_is_said(sides: dict[str, Side]) -> None:
     page = comparison_page([sides["a1"], but(sides["a1"], verdict=None)])
+    assert not unread("Comparison", page)
     (finding,) = (finding for finding in page.findings if "was not checked" in finding.sentence)
     assert finding.level == "not measured"
     assert finding.advice == "embaudit audit owner/one --measures integrity,quality"

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 from plausible import audit_record, expectation, plausible_rows
 from ready_warehouses import put_audit
+from told_before import unread
 from webpage import Page as HtmlPage
 
 from embaudit.cli.main import cli
@@ -60,6 +61,7 @@ def index_of(warehouse: Path, folder: Path) -> Page:
 
 def test_each_checkpoint_stands_there_once_the_worst_first(warehouse: Path, tmp_path: Path) -> None:
     page = index_of(warehouse, tmp_path)
+    assert not unread("Index", page)
     records = tables(page)["Checkpoints"].records()
     assert [(row["checkpoint"], row["worst finding"]) for row in records] == [
         ("owner/bad", "problem"),

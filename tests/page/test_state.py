@@ -15,6 +15,7 @@ from click.testing import CliRunner, Result
 from plausible import audit_record, measure_runs, plausible_rows
 from ready_warehouses import put_audit
 from some_rows import mostly_slow
+from told_before import unread
 
 from embaudit.cli.main import cli
 from embaudit.declared.document import Page, Table
@@ -167,6 +168,7 @@ def index_of(warehouse: Path) -> tuple[Page, list[dict[str, Any]]]:
 def test_the_index_keeps_every_figure_and_does_not_put_the_most_measured_first(warehouse: Path) -> None:
     put(warehouse, "y2", rows_of("c2", "owner/y", ["geometry"], "look"), ["geometry"], 7)
     page, rows = index_of(warehouse)
+    assert not unread("Index", page)
     assert [(row["checkpoint"], row["worst finding"], row["by what not all have"]) for row in rows] == [
         ("owner/y", "look", ""),
         ("owner/x", "ok", "problem"),
@@ -256,4 +258,5 @@ def test_differences_from_a_backbone_are_asked_of_what_has_one(
 def test_a_checkpoint_has_one_verdict(warehouse: Path) -> None:
     """Of the newest audit that has one: a page that says two leaves its reader with none."""
     page = state_page(read_state(warehouse, "owner/x"))
+    assert not unread("Audit", page)
     assert [one.name for one in page.findings].count("verdict") == 1
