@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
 import sys
 from collections.abc import Callable
+from importlib.metadata import packages_distributions
 from typing import Any
 
 import numpy as np
@@ -324,3 +326,13 @@ def test_another_role_of_an_object_is_another_function() -> None:
     assert report.verdict == "another function"
     assert "as queries" in report.line
     assert embaudit.parity(Alike(), Alike()).verdict == "the same function"
+
+
+def test_asking_an_object_imports_three_packages() -> None:
+    """It is asked in an environment of its own package, which has no torch or DuckDB (test_real_packages.py)."""
+    code = "import sys; had = {*sys.modules}; import embaudit.embedders.object.carrier; print(*{*sys.modules} - had)"
+    loaded = subprocess.check_output([sys.executable, "-c", code], text=True).split()
+    known = packages_distributions()
+    packages = {name for module in loaded for name in known.get(module.partition(".")[0], ())}
+    of_pydantic = {"annotated-types", "pydantic_core", "typing_extensions", "typing-inspection"}
+    assert packages - of_pydantic == {"embaudit", "numpy", "pydantic", "scipy"}
