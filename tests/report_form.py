@@ -54,7 +54,7 @@ def _is_declared(name: str) -> bool:
     return any(re.fullmatch(re.sub(r"{\w+}", r"\\w+", rule), name) for rule in rules)
 
 
-def _is_told(number: float, sentence: str) -> bool:
+def is_told(number: float, sentence: str) -> bool:
     """Whether a number stands in a sentence, in one of the forms that numbers have: .52, 52 %, 13 of 25, 3 min."""
     # As papers write them: .52 and −.52.
     told = re.sub(r"(?<![\d.])(?=\.\d)", "0", sentence.replace(",", "").replace("−", "-"))
@@ -89,7 +89,7 @@ def _checked_init(self: Finding, *given: Any, **named: Any) -> None:
     if _is_of_a_report(made_by):
         MADE.add(f"{self.name} {self.level}")
         untold = [
-            one for one in (self.value, self.low, self.high) if one is not None and not _is_told(one, self.sentence)
+            one for one in (self.value, self.low, self.high) if one is not None and not is_told(one, self.sentence)
         ]
         assert not untold, f"numbers that the sentence does not tell: {untold}: {self}"
     if _is_of_a_report(sys._getframe(1)):

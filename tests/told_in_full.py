@@ -14,6 +14,7 @@ from contextlib import redirect_stdout
 from datetime import date
 from typing import Any
 
+from report_form import is_told
 from told_before import QUOTED, unread
 
 from embaudit.declared.document import Column, Page, Section, Table, figures
@@ -48,7 +49,9 @@ def faults_of(report: Report) -> list[str]:
     """What is wrong with what is told of a report, in any form; an exception is raised as it is."""
     page = report.page()
     found = list(faults_of_page(page))
-    found += faults_of_rows(report, json.loads(json.dumps(report.as_json(), ensure_ascii=False, allow_nan=False)))
+    said = json.loads(json.dumps(report.as_json(), ensure_ascii=False, allow_nan=False))
+    found += faults_of_rows(report, said)
+    found += untold_figures(page, said["figures"])
     assert report.exit_code in range(256)
     texts = {"line": report.line}
     for place, one in enumerate(report.findings):
@@ -75,6 +78,15 @@ def faults_of_rows(report: Report, said: dict[str, Any]) -> Iterator[str]:
             yield f"a row of {table.table.name} has other columns: {sorted(names ^ columns)}"
     for row, case in zip(rows.get(WhyCaseRow, ()), said.get("cases", ()), strict=True):
         yield from (f"{name} of a case is {case[name]!r}" for name, value in row.items() if case[name] != value)
+
+
+def untold_figures(page: Page, figures: list[dict[str, Any]]) -> Iterator[str]:
+    """Figures that are kept and stand nowhere on the page."""
+    shown = as_markdown(page)
+    for one in figures:
+        for name in ("value", "low", "high"):
+            if one[name] is not None and not is_told(one[name], shown):
+                yield f"{name} of {one['figure']} ({one['item']}) is not on the page: {one[name]}"
 
 
 def faults_of_page(page: Page) -> Iterator[str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from embaudit.declared.document import Column, Page, Section, Table, Value
+from embaudit.questions.parity.compare import is_apart
 from embaudit.words.sentences import quoted
 
 if TYPE_CHECKING:
@@ -16,7 +17,10 @@ if TYPE_CHECKING:
 
 def parity_page(report: ParityReport) -> Page:
     """The verdict is the first finding and takes the place of the first problem."""
-    identity = [("checkpoint", report.checkpoint_id), ("with", report.other), ("took", f"{report.seconds:.0f} s")]
+    identity = [("checkpoint", report.checkpoint_id), ("with", report.other)]
+    if report.compared:
+        identity.append(("kinds of text apart", f"{sum(map(is_apart, report.compared))} of {len(report.compared)}"))
+    identity.append(("took", f"{report.seconds:.0f} s"))
     if report.requests:
         identity.append(("requests", f"{report.requests:,}"))
     return Page(report.checkpoint, identity, report.told(), list(_sections(report)), kind="Parity of")

@@ -130,10 +130,14 @@ class ParityReport(Report):
     def page(self) -> Page:
         return parity_page(self)
 
+    @property
+    def compared(self) -> list[KindDifference]:
+        """Kinds of which a text could be compared."""
+        return [kind for kind in self.kinds if np.isfinite(kind.distances).any()]
+
     def answer_figures(self) -> Iterator[AnswerFigure]:
-        compared = [kind for kind in self.kinds if np.isfinite(kind.distances).any()]
-        yield AnswerFigure("kinds_apart", sum(is_apart(kind) for kind in compared), of=len(compared))
-        for kind in compared:
+        yield AnswerFigure("kinds_apart", sum(map(is_apart, self.compared)), of=len(self.compared))
+        for kind in self.compared:
             yield AnswerFigure("worst", kind.worst, kind.kind, of=len(kind.texts))
         yield AnswerFigure("requests", self.requests)
 
