@@ -34,7 +34,7 @@ WRONG = {
         r"(?<![\w.,:/=−-])(?<!\d of )1 (?!(?:is|was|has|does|as|less|across|this|its|plus|minus|times|finds)\b)"
         r"[a-z]{2,}s\b"
     ),
-    "two ends": re.compile(r"(?<!\.)\.\.(?!\.)|[.!?]\s*[;,](?:\s|$)|[:,;]\s*[.;,](?:\s|$)|[:;,→]\s*$"),
+    "two ends": re.compile(r"(?<!\.)\.\.(?![./])|[.!?]\s*[;,](?:\s|$)|[:,;]\s*[.;,](?:\s|$)|[:;,→]\s*$"),
     "nothing in brackets": re.compile(r"\(\s*\)|\[\s*\]|\(\s*[,;]"),
     "an object as Python shows it": re.compile(r"<[\w.]+ object at|array\(|np\.float|dict_|namespace\("),
     "a name with its first letter lowered": re.compile(r"(?<![\w'/:-])(?!nDCG)[a-z][A-Z]{2,}"),
