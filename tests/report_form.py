@@ -45,9 +45,9 @@ _plain_error = EmbauditError.__init__
 _plain_stage = Outputs._stage
 # An error about a file says which: one of those that are at hand where it is made, a hub's card aside.
 OF_FILES = (CorpusError, StorageError, WarehouseError)
-READERS = ("embaudit.corpora.", "embaudit.stores.", "embaudit.watch.", "embaudit.questions.passport.")
+READERS = ("embaudit.corpora.", "embaudit.stores.", "embaudit.questions.passport.")
 UNNAMED = re.compile(r"--|A limit of |Unknown corpus |That is the warehouse itself|The warehouse has no |.*\\x00")
-NONE = re.compile(r"^None[,:]|(?<=[^.:] )(?<!')None\b(?! of\b)(?!')")
+NONE = re.compile(r"^None[,:]|(?<=[^.:] )(?<!')(?<!gives )None\b(?! of\b)(?!')")
 # Where something is undefined on an input, who asked for it knows what to do; the others say it themselves.
 WITHOUT_STEP = (MeasureError, CheckFailed, HubUnreachable)
 

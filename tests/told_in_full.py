@@ -149,5 +149,33 @@ def wrong_in(text: str, column: Column | None = None) -> list[str]:
 def assert_told(report: Report) -> None:
     """It is told in every form, and nothing in it is wrong in any state."""
     faults = faults_of(report)
-    faults += [f"not in tests/told.txt: {line}" for line in unread(type(report).__name__, report.page())]
+    name = type(report).__name__
+    faults += [f"not in tests/told.txt: {line}" for line in unread(name, report.page())]
+    faults += [f"not in tests/told.txt: {line}" for line in unread(f"{name} as JSON", held_by(report))]
     assert not faults, "\n".join(faults)
+
+
+def held_by(report: Report) -> Iterator[str]:
+    """What its JSON has, by name and kind of value, its figures, and its line."""
+    said = json.loads(json.dumps(report.as_json()))
+    yield from sorted({*_kinds(said, "")})
+    for figure in said["figures"]:
+        of, ends = (
+            " of so many" if figure["of"] is not None else "",
+            " with ends" if figure["low"] is not None else "",
+        )
+        yield f"figure {figure['figure']}{of}{ends}"
+    yield f"{report.verdict}: {report.line}"
+
+
+def _kinds(value: object, place: str) -> Iterator[str]:
+    """Each place of a value, with what stands there; of a list, those of all that is in it."""
+    if isinstance(value, dict) and value:
+        for name, inner in value.items():
+            yield from _kinds(inner, f"{place}.{name}" if place else name)
+    elif isinstance(value, list) and value:
+        for inner in value:
+            yield from _kinds(inner, f"{place}[]")
+    else:
+        kind = "a number" if isinstance(value, int | float) and not isinstance(value, bool) else type(value).__name__
+        yield f"{place}: {kind}"
