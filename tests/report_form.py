@@ -47,7 +47,7 @@ _plain_stage = Outputs._stage
 OF_FILES = (CorpusError, StorageError, WarehouseError)
 READERS = ("embaudit.corpora.", "embaudit.stores.", "embaudit.questions.passport.")
 UNNAMED = re.compile(r"--|A limit of |Unknown corpus |That is the warehouse itself|The warehouse has no |.*\\x00")
-NONE = re.compile(r"^None[,:]|(?<=[^.:] )(?<!')(?<!gives )None\b(?! of\b)(?!')")
+NONE = re.compile(r"^None[,:]|(?<=[^.:] )(?<!')(?<!gives )(?<!but )None\b(?! of\b)(?!')")
 # Where something is undefined on an input, who asked for it knows what to do; the others say it themselves.
 WITHOUT_STEP = (MeasureError, CheckFailed, HubUnreachable)
 

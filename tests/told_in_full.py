@@ -156,23 +156,27 @@ def assert_told(report: Report) -> None:
 
 
 def held_by(report: Report) -> Iterator[str]:
-    """What its JSON has, by name and kind of value, its figures, and its line."""
+    """What its JSON has, by name and kind of value, and its figures; findings have all the same names."""
     said = json.loads(json.dumps(report.as_json()))
-    yield from sorted({*_kinds(said, "")})
+    yield from sorted({*_kinds({name: one for name, one in said.items() if name not in ("findings", "figures")}, "")})
     for figure in said["figures"]:
         of, ends = (
             " of so many" if figure["of"] is not None else "",
             " with ends" if figure["low"] is not None else "",
         )
         yield f"figure {figure['figure']}{of}{ends}"
-    yield f"{report.verdict}: {report.line}"
 
 
 def _kinds(value: object, place: str) -> Iterator[str]:
     """Each place of a value, with what stands there; of a list, those of all that is in it."""
-    if isinstance(value, dict) and value:
+    if isinstance(value, dict) and value.keys() == {"value", "low", "high"}:
+        ends = "with ends" if value["low"] is not None else "without ends"
+        yield f"{place}: {'none' if value['value'] is None else 'an estimate'} {ends}"
+    elif isinstance(value, dict) and value:
         for name, inner in value.items():
-            yield from _kinds(inner, f"{place}.{name}" if place else name)
+            # Some are by what was given: a data set, a kind of text.
+            own = name if re.fullmatch(r"[a-z][a-z0-9_]*", name) else "…"
+            yield from _kinds(inner, f"{place}.{own}" if place else own)
     elif isinstance(value, list) and value:
         for inner in value:
             yield from _kinds(inner, f"{place}[]")
