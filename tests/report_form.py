@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Iterator
 from functools import cache
 from math import isclose
 from pathlib import Path
@@ -15,7 +16,15 @@ from embaudit.declared.document import Table
 from embaudit.declared.rule import Finding, Rule
 from embaudit.steps.staging.files import is_remote
 from embaudit.steps.step import Outputs, TableOf, table_name
-from embaudit.words.errors import CheckFailed, EmbauditError, HubUnreachable, MeasureError
+from embaudit.words.errors import (
+    CheckFailed,
+    CorpusError,
+    EmbauditError,
+    HubUnreachable,
+    MeasureError,
+    StorageError,
+    WarehouseError,
+)
 
 # A verdict on other findings, and a note on how a store is read.
 SUMS_UP = ("verdict", "how_it_is_read")
@@ -34,6 +43,11 @@ _plain_init = Finding.__init__
 _plain_table = Table.__init__
 _plain_error = EmbauditError.__init__
 _plain_stage = Outputs._stage
+# An error about a file says which: one of those that are at hand where it is made, a hub's card aside.
+OF_FILES = (CorpusError, StorageError, WarehouseError)
+READERS = ("embaudit.corpora.", "embaudit.stores.", "embaudit.questions.passport.")
+UNNAMED = re.compile(r"--|A limit of |Unknown corpus |That is the warehouse itself|The warehouse has no |.*\\x00")
+NONE = re.compile(r"^None[,:]|(?<=[^.:] )(?<!')(?<!gives )(?<!but )None\b(?! of\b)(?!')")
 # Where something is undefined on an input, who asked for it knows what to do; the others say it themselves.
 WITHOUT_STEP = (MeasureError, CheckFailed, HubUnreachable)
 
@@ -121,6 +135,35 @@ def _checked_error(self: EmbauditError, *given: Any, **named: Any) -> None:
     if module.startswith(("embaudit", "flows", "tasks")) and module != "embaudit.words.errors":
         assert all(isinstance(one, str) for one in (*given, *named.values())), f"no text: {given} {named}"
         assert self.next_step or isinstance(self, WITHOUT_STEP), f"nothing to do: {self!r}"
+        faults = list(_faults_of_error(self, sys._getframe(1)))
+        assert not faults, f"{faults}: {self!r}"
+
+
+def _faults_of_error(error: EmbauditError, made_by: FrameType) -> Iterator[str]:
+    """What is wrong with what it says, and the files and rows at hand that it does not name."""
+    from told_before import QUOTED
+    from told_in_full import WRONG
+
+    said = " ".join((error.happened, error.kept, error.next_step))
+    for text in (error.happened, error.kept, error.next_step):
+        ours = QUOTED.sub("‹›", text)
+        yield from (what for what in ("two ends", "a gap", "a plural after a 1") if WRONG[what].search(ours))
+        yield from ["a value that is none"] if NONE.search(ours) else []
+    module = made_by.f_globals["__name__"]
+    if not (isinstance(error, OF_FILES) or module.startswith(READERS)) or UNNAMED.match(error.happened):
+        return
+    files: list[str] = []
+    frame: FrameType | None = made_by
+    while frame is not None and frame.f_globals["__name__"] == module:
+        for name, held in frame.f_locals.items():
+            shown = getattr(held, "shown", held)
+            if name != "card" and (isinstance(held, Path) or (shown is not held and isinstance(shown, str))):
+                files.append(str(shown))
+            if name == "place" and isinstance(held, str) and held not in said:
+                yield f"{held!r} is not named"
+        frame = frame.f_back
+    if files and not any(file in said or Path(file).name in said for file in files):
+        yield f"none of {files} is named"
 
 
 def _checked_stage(self: Outputs, table: TableOf, *given: Any) -> None:

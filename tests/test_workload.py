@@ -14,7 +14,7 @@ import pytest
 
 from embaudit.checkpoint import Checkpoint, precision
 from embaudit.checkpoint.precision import ProductSeconds, operations_per_second
-from embaudit.measures.listed import load_profile
+from embaudit.measures.listed import MEASURES, load_profile
 from embaudit.measures.measure import BESIDE_LAYERS, Precision, Readable, Work
 from embaudit.measures.sticky import StickySettings
 from embaudit.measures.sticky.steps import candidates
@@ -73,6 +73,177 @@ def test_a_corpus_is_read_as_far_as_it_goes_and_its_texts_as_far_as_they_are_rea
     assert READABLE.read("longdocs", 5, times=3) == Work(15, 256)
     assert READABLE.read("longdocs", 5, up_to=512) == Work(5, 512)
     assert replace(READABLE, max_length=16).read("wikipedia", 1) == Work(1, 16)
+
+
+# A small checkpoint and corpora of which no two sizes are equal, and the estimate of each measure: texts and tokens,
+# and a core's seconds where there are any.
+SIZES = Readable(
+    layers=4,
+    heads=12,
+    hidden_size=10,
+    vocabulary=1_000,
+    searched=900,
+    max_length=200,
+    rows={"wikipedia": 700, "msmarco": 80, "longdocs": 60, "retrieval": 2_000, "sts": 300, "golden": 50}
+    | {"msmarco-positives": 90},
+    tokens={"wikipedia": 50.0, "msmarco": 45.0, "longdocs": 600.0, "retrieval": 100.0, "sts": 20.0, "golden": 70.0}
+    | {"msmarco-positives": 35.0},
+)
+# Of 150 documents, and of the sample's.
+COLLECTION, SAMPLE = Work(150, 100, is_shared=True), Work(270, 110, is_shared=True)
+SAMPLE_OF = {"corpora": ()}
+ESTIMATES: list[tuple[str, dict[str, Any], list[Work]]] = [
+    ("integrity", {}, [Work(70, 30, 4.0, runs_in="float32")]),
+    ("quality", {"corpora": ("sts",)}, [Work(2_000, 24, 6.0, runs_in="float32")]),
+    (
+        "quality",
+        {"wordings": True},
+        [
+            Work(2_000, 24, 6.0, runs_in="float32"),
+            # Twelve tenths of the sample's queries with nine wordings, and the golden queries' documents.
+            Work(9 * 120, 21, runs_in="float32"),
+            Work(50, 70, runs_in="float32"),
+        ],
+    ),
+    (
+        "sticky",
+        {"sentences": 250, "copies": 5, "draws": 6, "max_shortlist": 7, "controls": 11, "validation_draws": 13}
+        | {"dose_tokens": 2, "doses": (1, 2, 4), "dose_draws": 17, "shift_tokens": 3, "shift_pairs": 400}
+        | {"attention_tokens": 4, "attention_sentences": 19, "reference": True, "reference_pairs": 2},
+        [
+            # Of each entry, a fifth twice; and a look at no more tokens than there are.
+            Work(1_200 + 1_000, 4),
+            Work(250, 20),
+            Work(900 * 6, 25, runs_in="scan"),
+            Work((2 * 7 + 11) * 13, 25),
+            Work(2 * (2 * 3 * 17 + 3 * 300 + 4 * 19), 25),
+            Work(8 * 3 * 900 * (2 + 0.02 * 250), 25),
+        ],
+    ),
+    (
+        "sticky",
+        {"similarity_entries": 100, "scan_encodes": 333, "shortlist_share": 0.1, "controls": 24, "dose_tokens": 0}
+        | {"shift_tokens": 0, "attention_tokens": 0},
+        [
+            Work(120 + 1_000, 4),
+            Work(300, 20),
+            Work(333, 28, runs_in="scan"),
+            Work((180 + 24) * 60, 28, runs_in="scan"),
+            Work(0, 28),
+        ],
+    ),
+    (
+        "socm",
+        {"corpora": ("wikipedia", "msmarco-positives"), "texts": 400}
+        | {"cut_tokens": (8, 64, 256), "cut_texts": 30, "pooling_texts": 20},
+        [
+            Work(400, 50, 40e-9 * 400 * 400 / 2 * 50**2),
+            Work(30, 8, 40e-9 * 30 * 30 / 2 * 8**2),
+            Work(30, 50, 40e-9 * 30 * 30 / 2 * 50**2),
+            Work(20, 50),
+            # Both texts of each listed pair.
+            Work(2 * 90, 35, 40e-9 * 90 * 35**2),
+        ],
+    ),
+    (
+        "layers",
+        {"corpora": ("wikipedia",), "texts": 300},
+        [Work(300, 50, 1.35e-7 * 300 * 12 * 50**2 + 1.8e-9 * 4 * 10**3)],
+    ),
+    ("geometry", {"texts": 100}, [Work(100, 50), Work(80, 45)]),
+    ("surface", {"documents": 150, "queries": 40}, [COLLECTION, Work(14 * 40, 18)]),
+    ("surface", SAMPLE_OF, [SAMPLE, Work(14 * 90, 18)]),
+    # Sentences, and searches of a query and two documents.
+    ("meaning", {}, [Work(414, 20), Work(3 * 112, 14)]),
+    ("position", {"documents": 150, "moved": 7, "tokens": 90}, [COLLECTION, Work(7 * 5, 90), Work(7, 48)]),
+    ("attractors", {"documents": 150}, [COLLECTION, Work(54, 20)]),
+    ("attractors", SAMPLE_OF, [SAMPLE, Work(54, 20)]),
+    ("compression", {"documents": 150}, [COLLECTION, Work(0, 0, 1.0)]),
+    (
+        "chunks",
+        {"documents": 150, "sizes": (20, 40, 150, 200), "searched": 30, "passages": 3},
+        # In 5, in 2.5, in one; of the limit's length it is no piece. Three make one document.
+        [COLLECTION, Work(30 * 5, 20), Work(30 * 2.5, 40), Work(30, 100), Work(10, 200)],
+    ),
+    ("chunks", {**SAMPLE_OF, "sizes": (55,), "passages": 2, "searched": 4}, [SAMPLE, Work(8, 55), Work(2, 200)]),
+    ("languages", {"languages": ("de", "fr")}, [Work(3 * 40, 21)]),
+    (
+        "length",
+        {"corpora": ("longdocs", "retrieval"), "longest": 500, "texts": 50, "control_texts": 40, "window": 10}
+        | {"sigma_texts": 20, "sigma_lengths": (16, 128), "ranked_documents": 80},
+        [
+            Work(50, 500),
+            # Eight lengths, half as long, of three texts in four; and these in windows with two special tokens each.
+            Work(40 * 8 / 2 * 3 / 4, 500),
+            Work(40 * 3 / 4 * 500 / 10, 12),
+            Work(20, 16, 2e-3 * 20 * 12 * 16 / 512),
+            Work(20, 128, 2e-3 * 20 * 12 * 128 / 512),
+            Work(50, 100),
+            Work(120, 100),
+            Work(30 * 100 / 10, 12),
+            Work(20, 16, 2e-3 * 20 * 12 * 16 / 512),
+            Work(20, 100, 2e-3 * 20 * 12 * 128 / 512),
+            Work(2 * 80, 100),
+        ],
+    ),
+    (
+        "tempscale",
+        {"grid": (1.0, 0.9, 0.5), "texts": 30, "documents": "all", "pairs": 100, "by": ("layer", "head")},
+        # Three temperatures and averaged chunks; two neighbours of each of 4 layers, or 3 heads, for each of its tasks.
+        [
+            *(Work(4 * 30, 200), Work(4 * 2_000, 100), Work(4 * 200, 20)),
+            *(Work(2 * 4 * 3 * 30, 200), Work(2 * 4 * 2_000, 100), Work(2 * 4 * 200, 20)),
+            *(Work(2 * 3 * 3 * 30, 200), Work(2 * 3 * 2_000, 100), Work(2 * 3 * 200, 20)),
+        ],
+    ),
+    (
+        "occurrence",
+        {"anchors": 65, "removal_texts": 9},
+        # With and without each of ten tokens.
+        [Work(65, 50), Work(2 * 10 * 9, 50), Work(65, 45), Work(2 * 10 * 9, 45)],
+    ),
+    (
+        "placement",
+        {"tokens_placed": 2, "ordinary": 3, "draws": 4, "budget": 5, "tries": 6, "guided": 7},
+        # Six fixed, the random ones, and for each copy every gap, a gradient and what it proposes.
+        [Work((2 + 3) * 4 * (6 + 6 + 5 * (20 + 6 + 7)), 20 + 5)],
+    ),
+    # Clean, and with two tokens of three arms, or of two.
+    ("impact", {"tokens_per_arm": 2}, [Work(7 * 60, 200), Work(7 * 1_200, 100), Work(7 * 300, 20)]),
+    ("impact", {"tokens_per_arm": 2, "tokens": ("a",), "corpora": ("sts",)}, [Work(5 * 300, 20)]),
+    (
+        "mitigation",
+        {"corpora": ("retrieval",), "documents": 10, "remedies": ("strip", "mean", "centring"), "tokens_per_arm": 3}
+        | {"vocabulary": 2_000, "loss_tokens": 4, "draws": 5},
+        # Clean, and three tokens untreated and under each of two remedies before encoding.
+        [Work((1 + 3 * 3) * 10, 100), Work((2 * 1_000 + 3 * 4) * 5, 20)],
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "settings", "expected"), ESTIMATES)
+def test_each_measure_says_what_it_encodes(name: str, settings: dict[str, Any], expected: list[Work]) -> None:
+    found = list(MEASURES[name].settings.model_validate(settings).work(SIZES))
+    for one, other in zip(found, expected, strict=True):
+        assert (one.is_shared, one.runs_in) == (other.is_shared, other.runs_in)
+        assert one.texts == pytest.approx(other.texts)
+        assert one.tokens == pytest.approx(other.tokens)
+        assert one.core_seconds == pytest.approx(other.core_seconds)
+
+
+def test_every_measure_is_estimated_and_nothing_as_longer_than_it_is_read() -> None:
+    assert {name for name, _, _ in ESTIMATES} == {*MEASURES}
+    # These read up to all positions, or insert into what is read.
+    for name in MEASURES.keys() - {"length", "mitigation", "placement", "sticky"}:
+        for corpora in ({}, SAMPLE_OF) if name in ("attractors", "chunks", "position", "surface") else ({},):
+            work = MEASURES[name].settings.model_validate(corpora).work(replace(SIZES, max_length=8))
+            assert max(one.tokens for one in work) in (8, 0), name
+
+
+def test_without_sentence_pairs_no_losses_are_estimated() -> None:
+    readable = replace(SIZES, rows={"retrieval": 9}, tokens={"retrieval": 9.0})
+    settings = MEASURES["mitigation"].settings.model_validate({"corpora": ("retrieval",)})
+    assert len(list(settings.work(readable))) == 1
 
 
 @pytest.mark.parametrize(

@@ -50,8 +50,8 @@ def pytest_sessionfinish() -> None:
         FILE.write_text("\n".join(parts), encoding="utf-8")
 
 
-def unread(report: str, told: Page | Iterable[Finding]) -> list[str]:
-    """What a page, or findings, say and ``told.txt`` does not."""
+def unread(report: str, told: Page | Iterable[Finding | str]) -> list[str]:
+    """What a page, findings or other texts say and ``told.txt`` does not."""
     lines = {form for line in _lines(told) if (form := form_of(line))}
     if lines:
         _told.setdefault(report, set()).update(lines)
@@ -66,12 +66,12 @@ def form_of(text: str) -> str:
     return " ".join(text.split())
 
 
-def _lines(told: Page | Iterable[Finding]) -> Iterator[str]:
+def _lines(told: Page | Iterable[Finding | str]) -> Iterator[str]:
     if isinstance(told, Page):
         yield f"page: {told.kind}"
         yield from (f"identity: {name}: {value}" for name, value in told.identity)
     for finding in told.findings if isinstance(told, Page) else told:
-        yield from _of_finding(finding)
+        yield from [finding] if isinstance(finding, str) else _of_finding(finding)
     for section in told.sections if isinstance(told, Page) else ():
         yield from _of_section(section)
 

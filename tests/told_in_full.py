@@ -35,7 +35,7 @@ WRONG = {
         r"(?<![\w.,:/=−-])(?<!\d of )1 (?!(?:is|was|has|does|as|less|across|this|its|plus|minus|times|finds)\b)"
         r"[a-z]{2,}s\b"
     ),
-    "two ends": re.compile(r"(?<!\.)\.\.(?!\.)|[.!?]\s*[;,](?:\s|$)|[:,;]\s*[.;,](?:\s|$)|[:;,→]\s*$"),
+    "two ends": re.compile(r"(?<!\.)\.\.(?![./])|[.!?]\s*[;,](?:\s|$)|[:,;]\s*[.;,](?:\s|$)|[:;,→]\s*$"),
     "nothing in brackets": re.compile(r"\(\s*\)|\[\s*\]|\(\s*[,;]"),
     "an object as Python shows it": re.compile(r"<[\w.]+ object at|array\(|np\.float|dict_|namespace\("),
     "a name with its first letter lowered": re.compile(r"(?<![\w'/:-])(?!nDCG)[a-z][A-Z]{2,}"),
@@ -161,5 +161,37 @@ def wrong_in(text: str, column: Column | None = None) -> list[str]:
 def assert_told(report: Report) -> None:
     """It is told in every form, and nothing in it is wrong in any state."""
     faults = faults_of(report)
-    faults += [f"not in tests/told.txt: {line}" for line in unread(type(report).__name__, report.page())]
+    name = type(report).__name__
+    faults += [f"not in tests/told.txt: {line}" for line in unread(name, report.page())]
+    faults += [f"not in tests/told.txt: {line}" for line in unread(f"{name} as JSON", held_by(report))]
     assert not faults, "\n".join(faults)
+
+
+def held_by(report: Report) -> Iterator[str]:
+    """What its JSON has, by name and kind of value, and its figures; findings have all the same names."""
+    said = json.loads(json.dumps(report.as_json()))
+    yield from sorted({*_kinds({name: one for name, one in said.items() if name not in ("findings", "figures")}, "")})
+    for figure in said["figures"]:
+        of, ends = (
+            " of so many" if figure["of"] is not None else "",
+            " with ends" if figure["low"] is not None else "",
+        )
+        yield f"figure {figure['figure']}{of}{ends}"
+
+
+def _kinds(value: object, place: str) -> Iterator[str]:
+    """Each place of a value, with what stands there; of a list, those of all that is in it."""
+    if isinstance(value, dict) and value.keys() == {"value", "low", "high"}:
+        ends = "with ends" if value["low"] is not None else "without ends"
+        yield f"{place}: {'none' if value['value'] is None else 'an estimate'} {ends}"
+    elif isinstance(value, dict) and value:
+        for name, inner in value.items():
+            # Some are by what was given: a data set, a kind of text.
+            own = name if re.fullmatch(r"[a-z][a-z0-9_]*", name) else "…"
+            yield from _kinds(inner, f"{place}.{own}" if place else own)
+    elif isinstance(value, list) and value:
+        for inner in value:
+            yield from _kinds(inner, f"{place}[]")
+    else:
+        kind = "a number" if isinstance(value, int | float) and not isinstance(value, bool) else type(value).__name__
+        yield f"{place}: {kind}"

@@ -159,5 +159,5 @@ def _numbers(part: str, given: str) -> list[float]:
         return [float(one) for one in given.split(",")]
     except ValueError as error:
         raise UsageError(
-            f"--{part}-tau {given} is not a list of numbers.", next_step=f"Write one per {part}: 0.9,0.9,0.8"
+            f"--{part}-tau {given!r} is not a list of numbers.", next_step=f"Write one per {part}: 0.9,0.9,0.8"
         ) from error

@@ -226,7 +226,7 @@ def open_npy(place: StorePlace, asked: ReadOptions) -> StoreTable:
     with reported(place.shown):
         try:
             vectors = np.load(place.path, mmap_mode="r", allow_pickle=False)
-        except (EOFError, ValueError) as error:
+        except (EOFError, ValueError, zipfile.BadZipFile) as error:
             if "allow_pickle" in str(error):
                 raise _of_objects(place) from error
             raise _unreadable(place, error) from error

@@ -135,8 +135,13 @@ def open_torch(place: StorePlace, asked: ReadOptions) -> StoreTable:
                     next_step="Save tensors and lists alone, or, if you trust the file: --allow-pickle",
                 ) from error
             raise CorpusError(f"{place.shown} cannot be read: {one_line(error)}", next_step=FETCH) from error
-        except RuntimeError as error:
-            raise CorpusError(f"{place.shown} cannot be read: {one_line(error)}", next_step=FETCH) from error
+        except (EOFError, OSError):
+            raise
+        except Exception as error:
+            # What is no pickle at all ends its reader in any way.
+            raise CorpusError(
+                f"{place.shown} cannot be read: {type(error).__name__}: {one_line(error)}", next_step=FETCH
+            ) from error
     return table_of_object(place.shown, content)
 
 
@@ -212,8 +217,8 @@ def open_benchmark(place: StorePlace, asked: ReadOptions) -> StoreTable:
     width = np.dtype(numbers).itemsize
     with reported(place.shown):
         raw = np.fromfile(place.path, np.uint8)
-    start = raw[:8].view("<i4")
-    dimension = int(start[0 if is_each else 1]) if len(start) == 2 else 0
+    start = raw[:8].view("<i4") if len(raw) >= 8 else raw[:0]
+    dimension = int(start[0 if is_each else 1]) if len(start) else 0
     size = width * dimension + (4 if is_each else 0)
     body = raw if is_each else raw[8:]
     rows = len(body) // size if dimension > 0 else 0

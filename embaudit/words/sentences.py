@@ -30,8 +30,8 @@ JOINTS = (
 # What is counted, and the verbs that follow: "1 texts are" is one text. "1 of 1 texts" may stay.
 ADJECTIVES = "distinct|different|hard|judged|labelled|scored|listed|published|staged|served"
 NOUNS = (
-    "audit|character|check|checkpoint|column|copie|dimension|document|file|finding|layer|number|pair|querie|question|"
-    "request|row|sentence|setting|shard|table|task|tensor|text|token|vector|word"
+    "audit|character|check|checkpoint|column|copie|dimension|document|file|finding|head|judgement|layer|note|number|pair|"
+    "querie|question|request|row|sentence|setting|shard|table|task|tensor|text|token|vector|word"
 )
 VERBS = {
     **{"are": "is", "were": "was", "have": "has", "do": "does", "get": "gets", "lie": "lies", "share": "shares"},

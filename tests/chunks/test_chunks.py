@@ -33,7 +33,6 @@ from embaudit.measures.chunks.documents import (
 )
 from embaudit.measures.chunks.findings import section
 from embaudit.measures.collection import Searched, best_of, is_written, pieces_of, start_of
-from embaudit.measures.measure import Readable
 from embaudit.measures.quality.material import Collection
 from embaudit.measures.quality.measured import collection_overlap
 
@@ -269,12 +268,6 @@ def test_sizes_are_ascending_and_not_too_small() -> None:
     assert ChunksSettings(sizes=(64, 32, 64)).sizes == (32, 64)
     with pytest.raises(ValueError, match="at least 8 tokens"):
         ChunksSettings(sizes=(32, 7))
-
-
-def test_an_estimate_counts_each_size_below_the_limit() -> None:
-    readable = Readable(6, 72, 384, 30_522, 0, 256, {}, {})
-    work = [*ChunksSettings(corpora=(), sizes=(32, 128, 256)).work(readable)]
-    assert sum(one.texts * one.tokens for one in work[1:]) == pytest.approx(132 * 110 * 2 + 33 * 256)
 
 
 # ---- the step ----

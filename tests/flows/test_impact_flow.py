@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from math import log2
 from pathlib import Path
 
 import duckdb
@@ -12,13 +11,9 @@ import pytest
 from commands import Embaudit
 from judged_collections import write_collection
 from planned import assert_planned
-from scipy.stats import spearmanr
 from small_audits import home_at
 from tiny import ENGLISH
 
-from embaudit.checkpoint import Encoder, LoadOptions, load_checkpoint
-from embaudit.measures.impact.arms import poison, poisoned_half
-from embaudit.measures.sticky.inspect import find_token
 from embaudit.questions.audit import AuditRequest
 from embaudit.words.errors import UsageError
 from embaudit_flows.audit import AuditOutcome, audit
@@ -79,47 +74,6 @@ def outcome(
         return audit(request_.changed(measures=["impact"], measure_settings={"impact": {"tokens": ["river"]}}))
 
 
-def ndcg(documents: np.ndarray, queries: np.ndarray) -> np.ndarray:
-    """Of queries that have one relevant document, in the same place."""
-    cosines = [documents @ query for query in queries]
-    ranks = [1 + int((of_query > of_query[place]).sum()) for place, of_query in enumerate(cosines)]
-    return np.array([1 / log2(rank + 1) if rank <= 10 else 0.0 for rank in ranks])
-
-
-@pytest.mark.slow
-def test_scores_are_those_of_texts_with_copies(outcome: AuditOutcome, tiny_checkpoint: Path, collection: Path) -> None:
-    with duckdb.connect(outcome.warehouse, read_only=True) as connection:
-        scores = {
-            (arm, poisoned, token): score
-            for arm, poisoned, token, score in connection.execute(
-                "SELECT arm, poisoned, token_id, score FROM impact_token WHERE metric = 'ndcg_10' UNION ALL "
-                "SELECT arm, poisoned, NULL, score FROM impact WHERE metric = 'ndcg_10'"
-            ).fetchall()
-        }
-        by_query = connection.execute(
-            "SELECT query, ndcg_10 FROM impact_query WHERE arm = 'clean' ORDER BY query"
-        ).fetchall()
-    encoder = Encoder(load_checkpoint(str(tiny_checkpoint), LoadOptions(device="cpu")))
-    documents, queries = (
-        [json.loads(line)["text"] for line in (collection / f"{name}.jsonl").read_text().splitlines()]
-        for name in ("corpus", "queries")
-    )
-    asked, clean = encoder.encode_texts(queries), encoder.encode_texts(documents)
-    gains = ndcg(clean, asked)
-    assert scores["clean", "none", None] == pytest.approx(gains.mean(), abs=1e-9)
-    assert by_query == [(text, pytest.approx(gain)) for text, gain in sorted(zip(queries, gains, strict=True))]
-    river = find_token(encoder.checkpoint, "river")
-    held = encoder.encode_ids(poison(encoder, documents, river, 0).sequences)
-    assert scores["given", "all", river] == pytest.approx(ndcg(held, asked).mean(), abs=1e-9)
-    mixed = np.where(poisoned_half(documents, 0)[:, None], held, clean)
-    assert scores["given", "half", river] == pytest.approx(ndcg(mixed, asked).mean(), abs=1e-9)
-    tokens = [
-        score for (arm, poisoned, token), score in scores.items() if (arm, poisoned) == ("ordinary", "all") and token
-    ]
-    assert len(tokens) == 2
-    assert scores["ordinary", "all", None] == pytest.approx(np.mean(tokens))
-
-
 @pytest.mark.slow
 def test_every_task_has_every_arm(outcome: AuditOutcome) -> None:
     with duckdb.connect(outcome.warehouse, read_only=True) as connection:
@@ -142,28 +96,6 @@ def test_every_task_has_every_arm(outcome: AuditOutcome) -> None:
     assert len(named) == 3
     assert named < {"loss_ndcg_10", "loss_v_measure", "loss_accuracy", "loss_spearman"}
     assert_planned(outcome)
-
-
-@pytest.mark.slow
-def test_pairs_are_ranked_within_their_data_set(outcome: AuditOutcome, tiny_checkpoint: Path, scored: Path) -> None:
-    with duckdb.connect(outcome.warehouse, read_only=True) as connection:
-        by_set = dict(connection.execute("SELECT data_set, score FROM impact_data_set WHERE arm = 'clean'").fetchall())
-        (mean,) = connection.execute("SELECT score FROM impact WHERE metric = 'spearman' AND arm = 'clean'").fetchone()  # type: ignore[misc]
-        cells = connection.execute("SELECT DISTINCT arm, poisoned, items FROM impact_data_set ORDER BY ALL").fetchall()
-    encoder = Encoder(load_checkpoint(str(tiny_checkpoint), LoadOptions(device="cpu")))
-    expected = {}
-    for name in SCALES:
-        rows = [line.split("\t") for line in (scored / f"{name}.tsv").read_text().splitlines()]
-        first, second = (encoder.encode_texts([row[side] for row in rows]) for side in (1, 2))
-        cosines = [a @ b / np.linalg.norm(a) / np.linalg.norm(b) for a, b in zip(first, second, strict=True)]
-        expected[name] = spearmanr(cosines, [float(row[0]) for row in rows]).statistic
-    assert by_set == pytest.approx(expected)
-    assert mean == pytest.approx(np.mean(list(expected.values())))
-    assert [(arm, poisoned) for arm, poisoned, _ in cells] == [
-        ("clean", "none"),
-        *((arm, poisoned) for arm in ("given", "ordinary") for poisoned in ("all", "half")),
-    ]
-    assert {items for *_, items in cells} == {20}
 
 
 @pytest.mark.slow

@@ -158,7 +158,7 @@ BAD: dict[str, tuple[Callable[[dict[str, Any]], str | bytes], str]] = {
     "deep": (lambda content: "[" * 100_000, "not JSON"),
     "another format": (lambda content: '{"format": "sbom", "version": 1}', "no passport"),
     "a newer version": (changed(lambda content: content.update(version=2), is_signed=True), "newer embaudit"),
-    "no version": (changed(lambda content: content.pop("version"), is_signed=True), 'its "version" is None'),
+    "no version": (changed(lambda content: content.pop("version"), is_signed=True), 'its "version" is null'),
     "a text edited": (changed(lambda content: content["canaries"][0].update(text="x"), is_signed=False), "was changed"),
     "a tolerance edited": (
         changed(lambda content: content["tolerances"].update(same=0.5), is_signed=False),

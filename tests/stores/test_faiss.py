@@ -13,10 +13,11 @@ from some_rows import mostly_slow
 
 import embaudit
 from embaudit.questions.vectors.forms import form_of_index
+from embaudit.stores.faiss_rows import FaissRows
 from embaudit.stores.opened import open_store
 from embaudit.stores.place import ReadOptions
 from embaudit.stores.store import Store
-from embaudit.words.errors import EmbauditError
+from embaudit.words.errors import CorpusError, EmbauditError, EmptyStore
 
 faiss = pytest.importorskip("faiss", reason="faiss is missing: pip install faiss-cpu")
 ROWS, D = 5_000, 16
@@ -25,13 +26,13 @@ EXACT = ["Flat", "HNSW8", "IVF8,Flat", "IDMap,Flat", "IDMap2,Flat", "IDMap,HNSW8
 CODED = ["SQ8", "SQfp16", "SQ4", "PQ8x6", "IVF8,PQ8x6", "IVF8,SQ8", "HNSW8,SQ8", "OPQ8,PQ8x6", "RaBitQ", "PCA8,Flat"]
 
 
-def written(folder: Path, kind: str, vectors: np.ndarray = VECTORS) -> Path:
+def written(folder: Path, kind: str, vectors: np.ndarray = VECTORS, trained: int = ROWS) -> Path:
     index = faiss.index_factory(D, kind, faiss.METRIC_INNER_PRODUCT)
     for part in (index, getattr(index, "base_index", None), getattr(index, "index", None)):
         if hasattr(coder := faiss.downcast_index(part), "do_polysemous_training"):
             # An order of codes that no reader sees; it would take seconds.
             coder.do_polysemous_training = False
-    index.train(VECTORS)
+    index.train(VECTORS[:trained])
     if kind.startswith("IDMap"):
         index.add_with_ids(vectors, np.arange(len(vectors)) * 3 + 7)
     else:
@@ -56,6 +57,46 @@ def test_vectors_are_read_in_order_and_the_file_stays_as_it_is(kind: str, tmp_pa
     assert (store.kind, store.metric, store.rows, store.notes) == ("FAISS", "dot", ROWS, ())
     assert [file.name for file in tmp_path.iterdir()] == ["rows.faiss"]
     assert hashlib.sha256(place.read_bytes()).hexdigest() == before
+
+
+FEW = 300
+FURTHER = ["IDMap,IVF8,PQ4x4", "IDMap2,IVF8,SQ8", "PQ8x4fs"]
+
+
+@pytest.mark.parametrize("kind", [*EXACT, *(one for one in CODED if "OPQ" not in one), *FURTHER])
+@pytest.mark.parametrize("count", [1, 60])
+def test_what_is_read_is_what_it_rounds_a_vector_to(kind: str, count: int, tmp_path: Path) -> None:
+    place = written(tmp_path, kind, VECTORS[:count], FEW)
+    rows = FaissRows(faiss, place, place.read_bytes()[:64], "rows.faiss")
+    found = np.concatenate([vectors for _, vectors in rows.batches()])
+    missing = np.full((1, D), np.nan, dtype=np.float32)
+    rounded = rows.rounded(np.concatenate([VECTORS[:count], missing]))
+    np.testing.assert_allclose(found, rounded[:-1], atol=1e-5)
+    assert np.isnan(rounded[-1]).all()
+    if not kind.startswith("PCA"):
+        # Nearer to its own vector than to others.
+        nearest = ((found[:, None] - VECTORS[None, :FEW]) ** 2).sum(axis=2).argmin(axis=1)
+        assert (nearest == np.arange(count)).mean() > 0.9
+    assert (rows.count, rows.dimension, rows.is_exact, rows.is_binary) == (count, D, kind in EXACT, False)
+    # Lists are left on disk, wherever they are wrapped in ids.
+    has_lists = kind.split(",")[-2 if kind.count(",") else 0].startswith("IVF")
+    assert (rows._flags == faiss.IO_FLAG_MMAP) == has_lists
+    assert rows.ids.tolist() == [row * 3 + 7 if kind.startswith("IDMap") else row for row in range(count)]
+
+
+@pytest.mark.parametrize("kind", ["Flat", "IVF8,Flat", "IDMap,Flat", "HNSW8,SQ8"])
+def test_an_index_without_rows_is_one_error(kind: str, tmp_path: Path) -> None:
+    with pytest.raises(EmptyStore, match=r"rows\.faiss is an index without rows") as raised:
+        open_store(written(tmp_path, kind, VECTORS[:0], FEW))
+    assert raised.value.next_step == "Add vectors, or name another file."
+
+
+def test_an_index_of_which_faiss_gives_no_vectors_is_refused(tmp_path: Path) -> None:
+    """Of the codes of a fast scan in lists, it would end the program."""
+    with pytest.raises(CorpusError, match=r"rows\.faiss is an index from which FAISS cannot reconstruct") as raised:
+        open_store(written(tmp_path, "IVF8,PQ8x4fs", VECTORS[:60], FEW))
+    assert raised.value.next_step == "Name a file of the vectors that it was built from."
+    assert raised.value.kept == "Nothing was measured."
 
 
 @pytest.mark.parametrize("kind", mostly_slow(CODED, {*CODED} - {"OPQ8,PQ8x6"}))

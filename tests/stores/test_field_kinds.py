@@ -6,6 +6,7 @@ import json
 import sqlite3
 import struct
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,10 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.field import LookedAt, main, only_child, summary
+from embaudit.stores.index_files import is_annoy, is_usearch, open_usearch
 from embaudit.stores.opened import open_store
-from embaudit.stores.place import ReadOptions
+from embaudit.stores.place import ReadOptions, StorePlace
 from embaudit.stores.store import Store
-from embaudit.words.errors import EmbauditError
+from embaudit.words.errors import CorpusError, EmbauditError
 
 ROWS, D = 40, 24
 VECTORS = np.random.default_rng(0).normal(size=(ROWS, D)).astype(np.float32)
@@ -61,15 +63,28 @@ def test_an_index_of_annoy_without_trees_is_read(tmp_path: Path) -> None:
     np.testing.assert_array_equal(vectors, VECTORS)
 
 
-def usearch(path: Path, numbers: int, matrix: np.ndarray, removed: int | None = None) -> Path:
-    """As ``Index.save`` of usearch 2 writes it: every third node is on two levels."""
-    head = b"usearch" + struct.pack("<3H4B3Q", 2, 12, 0, ord("c"), numbers, 14, 15, ROWS, 0, D)
+def usearch(
+    path: Path,
+    numbers: int,
+    matrix: np.ndarray,
+    removed: int | None = None,
+    *,
+    metric: str = "c",
+    keys: int = 14,
+    places: tuple[int, int] = (15, 4),
+    wide: bool = False,
+    magic: bytes = b"usearch",
+    dimension: int = D,
+) -> Path:
+    """As ``Index.save`` of usearch 2 writes it: every third node is on two levels; a place takes so many bytes."""
+    kind, width = places
+    head = magic + struct.pack("<3H4B3Q", 2, 12, 0, ord(metric), numbers, keys, kind, ROWS, 0, dimension)
     levels = [int(row % 3 == 0) for row in range(ROWS)]
     graph = struct.pack("<5Q", ROWS, 16, 32, 1, 0) + struct.pack(f"<{ROWS}h", *levels)
     for row, level in enumerate(levels):
         key = 2**64 - 1 if row == removed else 100 + row
-        graph += struct.pack("<Qh", key, level) + bytes(32 * 4 + 4) + level * bytes(16 * 4 + 4)
-    sizes = struct.pack("<2I", ROWS, matrix.nbytes // ROWS)
+        graph += struct.pack("<Qh", key, level) + bytes(32 * width + 4) + level * bytes(16 * width + 4)
+    sizes = struct.pack("<2Q" if wide else "<2I", ROWS, matrix.nbytes // ROWS)
     path.write_bytes(sizes + matrix.tobytes() + head.ljust(64, b"\0") + graph)
     return path
 
@@ -92,6 +107,55 @@ def test_an_index_of_usearch_is_read(numbers: int, matrix: np.ndarray, tmp_path:
     found /= np.linalg.norm(found, axis=1, keepdims=True)
     np.testing.assert_allclose(found, UNITS[kept], atol=0.01)
     assert ids == [100 + row for row in kept]
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "metric"),
+    [
+        ("v.usearch", {"metric": "c"}, "cosine"),
+        ("v.bin", {"metric": "i"}, "dot"),
+        ("v.index", {"metric": "e"}, "l2"),
+        ("v.idx", {"metric": "h"}, ""),
+        ("v.usearch", {"wide": True}, "cosine"),
+        ("v.usearch", {"places": (2, 5)}, "cosine"),
+        ("v.usearch", {"places": (14, 8)}, "cosine"),
+    ],
+)
+def test_an_index_of_usearch_is_laid_out_as_its_head_says(
+    name: str, given: dict[str, Any], metric: str, tmp_path: Path
+) -> None:
+    store = open_store(usearch(tmp_path / name, 11, UNITS.astype("<f4"), **given))
+    vectors, ids = read(store)
+    np.testing.assert_array_equal(vectors, UNITS.astype("<f4"))
+    assert (store.kind, store.metric, store.rows, ids) == ("usearch", metric, ROWS, list(range(100, 100 + ROWS)))
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("v.dat", {}),
+        ("v.usearch", {"magic": b"research"}),
+        ("v.usearch", {"keys": 15}),
+        ("v.usearch", {"places": (16, 4)}),
+        ("v.usearch", {"dimension": D + 1}),
+    ],
+)
+def test_another_head_is_none_of_usearch(name: str, given: dict[str, Any], tmp_path: Path) -> None:
+    place = StorePlace(str(usearch(tmp_path / name, 11, UNITS.astype("<f4"), **given)))
+    assert not is_usearch(place)
+    with pytest.raises(CorpusError, match=r"v\.\w+ is no index of usearch"):
+        open_usearch(place, ReadOptions())
+
+
+def test_half_of_an_index_is_none(tmp_path: Path) -> None:
+    place = usearch(tmp_path / "v.usearch", 11, UNITS.astype("<f4"))
+    content = place.read_bytes()
+    for length in (0, 5, 7, 12, 30, UNITS.nbytes, UNITS.nbytes + 8 + 64 + 39):
+        place.write_bytes(content[:length])
+        assert not is_usearch(StorePlace(str(place))), length
+    for length in (0, 5, 7, 12):
+        (tmp_path / "v.ann").write_bytes(bytes(length))
+        assert not is_annoy(StorePlace(str(tmp_path / "v.ann"))), length
 
 
 def chroma_0_3(folder: Path) -> Path:

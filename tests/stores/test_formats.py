@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -14,12 +15,14 @@ import pyarrow as pa
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
+import torch
 from postgres_server import USER, Postgres
 
+from embaudit.stores.arrays import table_of_arrays, table_of_object
 from embaudit.stores.opened import open_store
 from embaudit.stores.place import ReadOptions
 from embaudit.stores.store import Store
-from embaudit.words.errors import EmbauditError
+from embaudit.words.errors import EmbauditError, UsageError
 
 ROWS, D = 5_000, 6
 VECTORS = np.random.default_rng(0).normal(size=(ROWS, D)).astype(np.float32)
@@ -253,6 +256,113 @@ def test_a_file_that_cannot_be_read_is_named(write: Callable[[Path], str], said:
     place = write(tmp_path)
     with pytest.raises(EmbauditError, match=said):
         list(open_store(place, ReadOptions()).batches())
+
+
+# One of each kind of file, and what may have become of it: each is refused by name, and nothing ends in a traceback.
+SUFFIXES = (".parquet", ".arrow", ".orc", ".npy", ".npz", ".pt", ".safetensors", ".h5", ".pkl", ".faiss", ".usearch")
+SUFFIXES += (".ann", ".db", ".duckdb", ".csv", ".tsv", ".json", ".jsonl", ".fvecs", ".fbin", ".vec", ".ajson", ".bin")
+BECOME = {
+    "text": b"hello, this is text\n" * 9,
+    "random": np.random.default_rng(0).bytes(500),
+    "a zip": b"PK\x03\x04" + bytes(range(200)),
+    "a pickle": b"\x80\x04K\x01.",
+    "nothing": b"",
+}
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_whatever_has_become_of_a_file_it_is_refused_by_name(suffix: str, tmp_path: Path) -> None:
+    for number, content in enumerate(BECOME.values()):
+        place = tmp_path / f"rows{number}{suffix}"
+        place.write_bytes(content)
+        with pytest.raises(EmbauditError) as raised:
+            list(open_store(place).batches())
+        assert place.name in raised.value.happened
+        assert raised.value.next_step
+
+
+class Frame:
+    """What a data frame has of what is read."""
+
+    columns = ("text", "v")
+
+    def __len__(self) -> int:
+        return 2
+
+    def reset_index(self) -> Frame:
+        return self
+
+    def to_dict(self, form: str) -> list[dict[str, Any]]:
+        assert form == "records"
+        return [{"index": row, "text": TEXTS[row], "v": [0.5, row]} for row in range(2)]
+
+
+MATRIX = np.array([[0.5, 1], [2, 3], [4, 5]], dtype=np.float32)
+LISTS = MATRIX.tolist()
+# What a program saved, and the columns that it is read as.
+OBJECTS: dict[str, tuple[Any, dict[str, list[Any]]]] = {
+    "a matrix": (MATRIX, {"vectors": LISTS}),
+    "rows": (LISTS, {"vectors": LISTS}),
+    "vectors": (tuple(MATRIX), {"vectors": LISTS}),
+    "a tensor": (torch.from_numpy(MATRIX).requires_grad_(), {"vectors": LISTS}),
+    "half a tensor": (torch.from_numpy(MATRIX).to(torch.bfloat16), {"vectors": LISTS}),
+    "arrays by name": (
+        {"v": MATRIX, "texts": np.array(TEXTS[:3]), "raw": [b"a", b"b", b"c"], "other": [1, 2], "one": np.float32(1)},
+        {"v": LISTS, "texts": TEXTS[:3], "raw": ["a", "b", "c"]},
+    ),
+    "lists by name": ({"v": LISTS, "n": [1, 2, 3]}, {"v": LISTS, "n": [1, 2, 3]}),
+    "arrays in a group": ({"a": {"v": MATRIX, "n": [1, 2, 3]}}, {"a.v": LISTS, "a.n": [1, 2, 3]}),
+    "the longest of two": ({"v": MATRIX, "w": MATRIX[:2]}, {"v": LISTS}),
+    "vectors by id": ({"a": [0.5, 1], "b": [2, 3]}, {"id": ["a", "b"], "vector": LISTS[:2]}),
+    "vectors by text": (dict(zip(TEXTS[:3], LISTS, strict=True)), {"text": TEXTS[:3], "vector": LISTS}),
+    "fields by id": (
+        {"a": {"v": MATRIX[0], "n": 1}, "b": {"v": MATRIX[1], "n": 2}},
+        {"id": ["a", "b"], "v": LISTS[:2], "n": [1, 2]},
+    ),
+    "fields": ([{"v": torch.tensor([0.5, 1.0]), "n": 1}, {"v": [2.0, 3.0], "n": 2}], {"v": LISTS[:2], "n": [1, 2]}),
+    "pairs": ([("a", [0.5, 1]), ("b", [2, 3])], {"part 1": ["a", "b"], "part 2": LISTS[:2]}),
+    "texts and vectors": ((TEXTS[:3], MATRIX), {"part 1": TEXTS[:3], "part 2": LISTS}),
+    "a frame": (Frame(), {"index": [0, 1], "text": TEXTS[:2], "v": [[0.5, 0], [0.5, 1]]}),
+}
+
+
+@pytest.mark.parametrize(("content", "expected"), OBJECTS.values(), ids=OBJECTS)
+def test_what_a_program_saved_is_read_as_it_is_laid_out(content: Any, expected: dict[str, list[Any]]) -> None:
+    table = table_of_object("rows.pt", content, metric="dot")
+    found: dict[str, list[Any]] = {name: [] for name in table.columns}
+    for batch in table.read(list(table.columns)):
+        for name, values in batch.items():
+            found[name] += [one.tolist() if hasattr(one, "tolist") else one for one in values]
+    assert found == expected
+    assert (table.shown, table.rows, table.metric) == ("rows.pt", len(next(iter(expected.values()))), "dot")
+
+
+def test_vectors_in_groups_by_id_are_rows() -> None:
+    groups = {"a.v": MATRIX[0], "a.n": np.array(1), "b.v": MATRIX[1], "b.n": np.array(2)}
+    (batch,) = table_of_arrays("rows.h5", groups).read(["id", "v", "n"])
+    assert [*map(list, batch["v"])] == LISTS[:2]
+    assert [*batch["id"], *batch["n"]] == ["a", "b", 1, 2]
+    (batch,) = table_of_arrays("rows.h5", {"a": MATRIX[0], "b": MATRIX[1]}).read(["id", "vector"])
+    assert [*batch["id"], *map(list, batch["vector"])] == ["a", "b", *LISTS[:2]]
+
+
+@pytest.mark.parametrize(
+    ("content", "held"),
+    [
+        (5, "rows.pt holds int, not vectors."),
+        ("texts", "rows.pt holds str of 5, not vectors."),
+        ({}, "it has nothing."),
+        ({"a": 1, "b": [1]}, "it has a (int), b (list of 1)."),
+        ({"a": MATRIX[0], "b": MATRIX[0, :1]}, "it has a (float32 of shape (2,)), b (float32 of shape (1,))."),
+        ({"a": torch.zeros(2, 3, 4)}, "it has a (float32 of shape (2, 3, 4))."),
+        ((TEXTS[:2], [1, 2]), "it has part 1 (list of 2), part 2 (list of 2)."),
+    ],
+)
+def test_what_holds_no_vectors_is_described(content: Any, held: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        table_of_object("rows.pt", content)
+    assert raised.value.happened.endswith(held)
+    assert raised.value.next_step.startswith("Save a matrix")
 
 
 def test_texts_and_vectors_of_different_length(tmp_path: Path) -> None:

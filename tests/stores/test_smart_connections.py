@@ -98,7 +98,7 @@ def test_nothing_but_notes_of_the_vault_is_opened(path: str, tmp_path: Path) -> 
     ("content", "said"),
     [
         ('"smart_sources:a.md": {"path"', r"Line 1 of .*ajson cannot be read"),
-        ('"smart_sources:a.md": {"path": "a.md", "embeddings": {}},', r"none of its 1 notes was embedded.*Obsidian"),
+        ('"smart_sources:a.md": {"path": "a.md", "embeddings": {}},', r"none of its 1 note was embedded.*Obsidian"),
     ],
 )
 def test_what_holds_nothing_or_is_cut_off_is_named(content: str, said: str, tmp_path: Path) -> None:

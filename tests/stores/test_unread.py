@@ -17,10 +17,11 @@ import pyarrow.parquet as pq
 import pytest
 from engine_rows import GONE, KEPT, ROWS, TEXTS
 
+from embaudit.stores.index_files import is_hnswlib, open_hnswlib
 from embaudit.stores.milvus_file import row_of
 from embaudit.stores.opened import open_store
-from embaudit.stores.place import ReadOptions
-from embaudit.words.errors import EmbauditError
+from embaudit.stores.place import ReadOptions, StorePlace
+from embaudit.words.errors import CorpusError, EmbauditError
 
 D = 24
 VECTORS = np.random.default_rng(0).normal(size=(ROWS, D)).astype(np.float32)
@@ -493,3 +494,76 @@ def test_a_file_of_an_older_milvus_lite_is_read(tmp_path: Path) -> None:
     connection.close()
     with pytest.raises(EmbauditError, match="row 9 of docs is no message of Milvus's"):
         list(open_store(file, ReadOptions(part="docs")).batches())
+
+
+def _scalar(number: int, value: bytes | int) -> bytes:
+    return _field(3, _field(number, _field(1, value)))
+
+
+# A field of a row as schemapb.FieldData has it, and what it is.
+FIELDS: dict[str, tuple[bytes, Any]] = {
+    "true": (_scalar(1, 1), 1),
+    "a whole number": (_scalar(2, 300), 300),
+    "below zero": (_scalar(3, -5), -5),
+    "packed": (_scalar(3, _whole(1 << 40)), 1 << 40),
+    "the least": (_scalar(3, -(1 << 63)), -(1 << 63)),
+    "the largest": (_scalar(3, (1 << 63) - 1), (1 << 63) - 1),
+    "float32": (_scalar(4, struct.pack("<f", 0.5)), 0.5),
+    "float64": (_scalar(5, struct.pack("<d", 0.1)), 0.1),
+    "text": (_scalar(6, b"a title"), "a title"),
+    "JSON": (_scalar(9, b'{"a": [1]}'), {"a": [1]}),
+    "no JSON": (_scalar(9, b"{"), None),
+    "nothing": (b"", None),
+    "of no kind that is known": (_scalar(8, b"a"), None),
+    "a vector": (_field(4, _field(1, 2) + _field(2, _field(1, struct.pack("<2f", 0.5, -2)))), [0.5, -2]),
+    "bits": (_field(4, _field(1, 16) + _field(3, b"\x01\xff")), [1, 255]),
+    "float16": (_field(4, _field(1, 2) + _field(4, np.array([0.5, -2], "<f2").tobytes())), [0.5, -2]),
+    "bfloat16": (_field(4, _field(1, 2) + _field(5, np.array([0x3F00, 0xC000], "<u2").tobytes())), [0.5, -2]),
+    "int8": (_field(4, _field(1, 2) + _field(7, b"\x01\xff")), [1, -1]),
+    "a vector of no kind": (_field(4, _field(1, 2)), None),
+}
+
+
+@pytest.mark.parametrize(("value", "expected"), FIELDS.values(), ids=FIELDS)
+def test_a_field_of_milvus_is_what_its_kind_says(value: bytes, expected: Any) -> None:
+    # Of other kinds, which are passed over: eight bytes, and four.
+    others = b"\x49" + bytes(8) + b"\x4d" + bytes(4)
+    found = row_of(others + _field(1, _field(1, 5) + others + _field(2, b"own") + value) + _field(2, 1))
+    assert list(found) == ["own"]
+    assert np.array_equal(found["own"], expected)
+    assert isinstance(found["own"], float) == isinstance(expected, float)
+
+
+@pytest.mark.parametrize(
+    ("message", "why"),
+    [(b"\x0a\x05abc", "longer than its message"), (b"\x0b", "a field of kind 3"), (b"\x80", "index out of range")],
+)
+def test_what_is_no_message_is_none(message: bytes, why: str) -> None:
+    with pytest.raises((ValueError, LookupError), match=why):
+        row_of(message)
+
+
+# Of a header of hnswlib, what cannot be.
+NO_HNSWLIB = {
+    **{"begins later": (0, 8), "no rows": (2, 0), "more than fit": (1, ROWS - 1), "number within": (4, 36)},
+    **{"longer rows": (3, 4 * D + 36 + 16), "vector elsewhere": (5, 32), "no link": (8, 0), "more links": (8, 9)},
+    **{"no factor": (11, 0.0), "a factor of two": (11, 2.0), "more rows than bytes": (2, ROWS + 1)},
+}
+
+
+@pytest.mark.parametrize("name", NO_HNSWLIB)
+def test_what_is_no_header_of_hnswlib_is_none(name: str, tmp_path: Path) -> None:
+    size = 4 * D + 36 + 8
+    header: list[Any] = [0, ROWS + 1, ROWS, size, size - 8, 36, 0, 0, 4, 8, 4, 0.72, 50]
+    place = StorePlace(str(tmp_path / "rows.bin"))
+    # On the last byte, and on one less.
+    place.path.write_bytes(struct.pack("<6QiI3QdQ", *header) + bytes(ROWS * size))
+    assert is_hnswlib(place)
+    place.path.write_bytes(struct.pack("<6QiI3QdQ", *header) + bytes(ROWS * size - 1))
+    assert not is_hnswlib(place)
+    field, value = NO_HNSWLIB[name]
+    header[field] = value
+    place.path.write_bytes(struct.pack("<6QiI3QdQ", *header) + bytes(ROWS * size))
+    assert not is_hnswlib(place)
+    with pytest.raises(CorpusError, match=r"rows\.bin is no index of hnswlib"):
+        open_hnswlib(place, ReadOptions())

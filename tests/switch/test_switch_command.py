@@ -21,6 +21,7 @@ from embaudit.embedders.checkpoint import CheckpointFunction
 from embaudit.embedders.endpoint.client import EndpointError
 from embaudit.measures.quality.material import Material, sample_material
 from embaudit.questions.switch.encode import SearchTexts
+from embaudit.questions.switch.question import SwitchQuestion
 from embaudit.questions.switch.switch import SwitchReport, switch_functions
 from embaudit.words.errors import CheckpointError, CorpusError, EmbauditError, MeasureError, UsageError
 
@@ -194,6 +195,64 @@ def test_bad_input_is_named(folder: Path, one_thread: int, case: str) -> None:
         embaudit.switch(**{name: below(value) for name, value in options.items()})  # type: ignore[arg-type]
     assert said in raised.value.happened
     assert raised.value.next_step or case in ("share", "rows", "few read", "threshold")
+
+
+# What is given; of each search its texts, queries and judged queries, and whether its texts ask for each other; and the
+# data sets of pairs. Of the embedded sample it is what the sample has.
+GIVEN: dict[str, tuple[dict[str, object], list[tuple[int, int, int, bool]], list[str]]] = {
+    "nothing": ({}, [(270, 90, 90, False)], ["sample"]),
+    "pairs": ({"pairs": ["pairs.csv"]}, [(270, 90, 90, False)], ["pairs.csv"]),
+    "judged queries": ({"data": ["judged"]}, [(60, 20, 20, False)], ["sample"]),
+    "texts": ({"corpus": "texts.txt"}, [(60, 60, 0, True)], ["sample"]),
+    "fewer texts": ({"corpus": "texts.txt", "texts": 40}, [(40, 40, 0, True)], ["sample"]),
+    "queries": ({"corpus": "texts.txt", "queries": "queries.jsonl"}, [(60, 12, 0, False)], ["sample"]),
+    "golden queries": ({"corpus": "texts.txt", "golden": "golden.csv"}, [(60, 2, 2, False)], ["sample"]),
+    "golden queries, fewer texts": (
+        {"corpus": "texts.txt", "golden": "golden.csv", "texts": 20},
+        [(20, 2, 2, False)],
+        ["sample"],
+    ),
+    "both": (
+        {"corpus": "texts.txt", "golden": "golden.csv", "queries": "queries.jsonl"},
+        [(60, 12, 0, False), (60, 2, 2, False)],
+        ["sample"],
+    ),
+    "all": (
+        {"data": ["judged"], "corpus": "texts.txt", "pairs": ["pairs.csv"], "texts": 30},
+        [(30, 20, 20, False), (30, 30, 0, True)],
+        ["pairs.csv"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GIVEN)
+def test_what_is_given_is_compared_and_of_what_is_not_the_sample(folder: Path, name: str) -> None:
+    given, searches, pairs = GIVEN[name]
+    (folder / "golden.csv").write_text(f"query,expect\nwhich price,{TEXTS[7]}\nwhich moon,{TEXTS[50]}\n")
+    files = {"corpus", "golden", "queries", "data", "pairs"}
+    named = {
+        one: [str(folder / each) for each in value] if isinstance(value, list) else str(folder / str(value))
+        for one, value in given.items()
+        if one in files
+    }
+    asked = SwitchQuestion.model_validate({"old": "a", "new": "b", **given, **named})
+    material = asked.switch_material()
+    assert [
+        (
+            len(one.collection.documents),
+            len(one.collection.queries),
+            sum(map(bool, one.collection.relevant)),
+            one.asks_itself,
+        )
+        for one in material.searches
+    ] == searches
+    assert [Path(one.name).name for one in material.pairs] == pairs
+    assert all(len(one.firsts) <= asked.texts for one in material.pairs if one.name != "sample")
+    for one in material.searches:
+        if name.startswith("golden"):
+            texts = one.collection.documents
+            assert [texts[place] for found in one.collection.relevant for place in found] == [TEXTS[7], TEXTS[50]]
+            assert [Path(each).name for each in one.collection.name.split(" in ")] == ["golden.csv", "texts.txt"]
 
 
 def test_queries_without_judgements_are_told_how_to_be_given(folder: Path) -> None:

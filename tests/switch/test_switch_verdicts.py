@@ -211,7 +211,7 @@ BAD = {
     "NEW's vectors of queries and of documents have 8 and 17": lambda: search_of_vectors(
         OldAndNew(KNOWN, KNOWN), OldAndNew(ASKED, ASKED[:, :8])
     ),
-    "120 queries with 120 texts and 1 judgements": lambda: search_of_vectors(
+    "120 queries with 120 texts and 1 judgement,": lambda: search_of_vectors(
         OldAndNew(KNOWN, KNOWN), OldAndNew(ASKED, ASKED), [{0: 1.0}]
     ),
     "All 300 vectors of NEW are zero": lambda: OldAndNew(KNOWN, 0 * KNOWN),

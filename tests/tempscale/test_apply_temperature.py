@@ -379,7 +379,7 @@ def test_the_command_says_what_it_did(source: Path, tmp_path: Path) -> None:
         ([], "exactly one of"),
         (["--tau", "0.8", "--layer-tau", "0.8,0.8"], "exactly one of"),
         (["--head-tau", "0.8,0.8", "--layer-tau", "0.8,0.8"], "exactly one of"),
-        (["--head-tau", "0.8"], "1 heads"),
+        (["--head-tau", "0.8"], "1 head,"),
         (["--layer-tau", "0.8,warm"], "not a list of numbers"),
         (["--layer-tau", ""], "not a list of numbers"),
         (["--tau", "0"], "greater than 0"),

@@ -387,11 +387,11 @@ class Endpoint(EmbeddingFunction):
 
     def elsewhere(self, answer: Answer, path: str) -> EndpointError:
         """The error for a redirect, which is not followed: the key and the texts would go where nobody sent them."""
+        to = (answer.elsewhere or "").rstrip("/").removesuffix(path)
         return EndpointError(
             f"{self.name} sends whoever asks it elsewhere (status {answer.status}): to {answer.elsewhere}",
             kept="Redirects are not followed.",
-            next_step="If that is the server that you mean, give its address: "
-            f"{(answer.elsewhere or '').rstrip('/').removesuffix(path)}",
+            next_step=f"If that is the server that you mean, give its address{f': {to}' if '://' in to else '.'}",
         )
 
     def _gone(self, failed: Unanswered) -> EndpointError:

@@ -86,6 +86,9 @@ class SocmSettings(DrawnSettings):
             pairs = read.texts / 2 if is_list else read.texts**2 / 2
             yield replace(read, core_seconds=pairs * PAIR_SECONDS * read.tokens**2)
             for cut in () if is_list else self.cut_tokens:
+                # What the checkpoint does not read to that length is not cut to it.
+                if cut > readable.max_length:
+                    continue
                 few = readable.read(corpus, min(self.cut_texts, self.texts), up_to=cut)
                 yield replace(few, core_seconds=few.texts**2 / 2 * PAIR_SECONDS * few.tokens**2)
             if not is_list:

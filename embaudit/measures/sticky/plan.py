@@ -74,8 +74,8 @@ def choose_tokens(
     count = len(eligible) if limit is None else min(limit, len(eligible))
     if count < 1:
         raise MeasureError(
-            f"There is no token to scan: {len(eligible)} of {len(tokens)} are reachable or special, and the limit is "
-            f"{limit}.",
+            f"There is no token to scan: {len(eligible)} of {len(tokens)} are reachable or special"
+            + ("." if limit is None else f", and the limit is {limit}."),
             next_step="Raise it: --set sticky.limit_tokens=N" if limit is not None else "Look at its tokenizer.",
         )
     # The pilot is the first of a random order, so it is a random sample of these tokens, and of all eligible ones.

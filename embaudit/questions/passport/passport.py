@@ -237,7 +237,7 @@ def _passport(content: Any, path: Path) -> Passport:
         raise UsageError(f'{path} is no passport: its "format" is not "{FORMAT}".', next_step=AGAIN)
     version = content.get("version")
     if not isinstance(version, int) or version < 1:
-        raise UsageError(f'{path} is damaged: its "version" is {version!r}.', next_step=AGAIN)
+        raise UsageError(f'{path} is damaged: its "version" is {json.dumps(version)}.', next_step=AGAIN)
     if version > VERSION:
         made_by = content.get("made_with")
         by = f" (embaudit {made_by['embaudit']})" if isinstance(made_by, dict) and "embaudit" in made_by else ""
