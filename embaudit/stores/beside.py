@@ -23,6 +23,7 @@ from embaudit.stores.copies import copied, read_only
 from embaudit.stores.faiss import is_faiss
 from embaudit.stores.index_files import is_hnswlib
 from embaudit.stores.json import is_json
+from embaudit.stores.json_rows import of_json
 from embaudit.stores.nested import flat, is_prose, listed
 from embaudit.stores.pickled import DOCUMENTS, InertObject, OnlyThese, read_object_array, stand_ins
 from embaudit.stores.place import ReadOptions, StorePlace, part_meant, quoted
@@ -30,7 +31,6 @@ from embaudit.stores.sqlite import MAGIC
 from embaudit.stores.store import StoreKind, StoreTable
 from embaudit.stores.tensors import PICKLES_SUFFIXES
 from embaudit.stores.texts import with_fields
-from embaudit.stores.typed_json import of_json
 from embaudit.words.errors import EmbauditError, UsageError
 from embaudit.words.sentences import first_of
 
