@@ -6,20 +6,18 @@ Its own library no longer opens it; the few fields of a message that matter are 
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
-from pathlib import Path
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
-from embaudit.stores.copies import copied, read_only
+from embaudit.stores.copies import connected, copied
 from embaudit.stores.nested import Record, table_of_records
 from embaudit.stores.place import ReadOptions, StorePlace, part_meant, quoted
 from embaudit.stores.sqlite import MAGIC
-from embaudit.stores.store import Metric, StoreKind, StoreTable
-from embaudit.words.errors import CorpusError, one_line
+from embaudit.stores.store import ONLY_READ, Metric, StoreKind, StoreTable
+from embaudit.words.errors import CorpusError
 
 META = b"CREATE TABLE collection_meta"
 START_BYTES = 1 << 16
@@ -33,6 +31,7 @@ FLOAT_VECTOR = 2
 PACKED = {3: "uint8", 4: "<f2", 5: "bfloat16", 7: "int8"}
 INNER = ("RowID", "Timestamp")
 DYNAMIC = "$meta"
+OPEN_A_COPY = "Open a copy of it with the version that wrote it: pip install 'milvus-lite<2.5'"
 
 
 def is_milvus_file(place: StorePlace) -> bool:
@@ -45,7 +44,8 @@ def is_milvus_file(place: StorePlace) -> bool:
 def open_file(place: StorePlace, asked: ReadOptions) -> StoreTable:
     """A collection of the file; read from a copy if another program has it open."""
     file = copied(place.path, ("-wal", "-journal"))
-    with _connected(place, file) as connection:
+    with connected(place, file, OPEN_A_COPY) as connection:
+        connection.text_factory = bytes
         told = connection.execute("SELECT collection_name, meta_type, blob_field, string_field FROM collection_meta")
         meta = [tuple(one.decode(errors="replace") if i != 2 else one for i, one in enumerate(row)) for row in told]
         names = [name for name, what, _, _ in meta if what == "schema"]
@@ -55,12 +55,17 @@ def open_file(place: StorePlace, asked: ReadOptions) -> StoreTable:
     metric = next((_metric(blob) for one, what, blob, _ in meta if (one, what) == (name, "index")), "")
 
     def records() -> Iterator[Record]:
-        with _connected(place, file) as connection:
+        with connected(place, file, OPEN_A_COPY) as connection:
+            connection.text_factory = bytes
             for number, data in connection.execute(f"SELECT id, data FROM {quoted(name)} ORDER BY id"):
                 try:
                     yield row_of(data)
                 except (LookupError, TypeError, AttributeError, ValueError) as error:
-                    raise _unreadable(place, f"row {number:,} of {name} is no message of Milvus's") from error
+                    raise CorpusError(
+                        f"{place.shown} cannot be read: row {number:,} of {name} is no message of Milvus's.",
+                        kept=ONLY_READ,
+                        next_step=OPEN_A_COPY,
+                    ) from error
 
     return table_of_records(
         f"{place.shown}, collection {name}", records, rows=rows, id=key, metric=METRICS.get(metric, "")
@@ -155,24 +160,6 @@ def _metric(blob: bytes) -> str:
             if own.get(1) == b"metric_type":
                 return str(own.get(2, b""), "ascii")
     return ""
-
-
-@contextmanager
-def _connected(place: StorePlace, file: Path) -> Iterator[sqlite3.Connection]:
-    try:
-        with closing(read_only(file, is_original=file == place.path.absolute())) as connection:
-            connection.text_factory = bytes
-            yield connection
-    except sqlite3.Error as error:
-        raise _unreadable(place, one_line(error).rstrip(".")) from error
-
-
-def _unreadable(place: StorePlace, why: str) -> CorpusError:
-    return CorpusError(
-        f"{place.shown} cannot be read: {why}.",
-        kept="Nothing was changed: it is only read.",
-        next_step="Open a copy of it with the version that wrote it: pip install 'milvus-lite<2.5'",
-    )
 
 
 KINDS = (

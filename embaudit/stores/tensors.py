@@ -24,8 +24,8 @@ import numpy as np
 from embaudit.stores.arrays import table_of_arrays, table_of_object
 from embaudit.stores.pickled import unpickled_value, unpickled_values
 from embaudit.stores.place import ReadOptions, StorePlace
-from embaudit.stores.store import FETCH, StoreKind, StoreTable, needed, reported
-from embaudit.words.errors import CorpusError, UsageError, one_line
+from embaudit.stores.store import FETCH, StoreKind, StoreTable, explained, needed, reported
+from embaudit.words.errors import CorpusError, UsageError
 
 NPY, PICKLE_ENDS = b"\x93NUMPY", b"."
 PICKLES = tuple(bytes([0x80, protocol]) for protocol in range(2, 6))
@@ -111,12 +111,12 @@ def open_safetensors(place: StorePlace, asked: ReadOptions) -> StoreTable:
     """The tensors of one length; texts are in a file beside them (``--texts``)."""
     from safetensors import SafetensorError, safe_open
 
-    with reported(place.shown):
-        try:
-            with safe_open(place.path, framework="pt") as file:
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (it is no dictionary)
-        except SafetensorError as error:
-            raise CorpusError(f"{place.shown} cannot be read: {one_line(error)}", next_step=FETCH) from error
+    with (
+        reported(place.shown),
+        explained(place.shown, FETCH, SafetensorError, kept=""),
+        safe_open(place.path, framework="pt") as file,
+    ):
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (it is no dictionary)
     return table_of_arrays(place.shown, tensors)
 
 
@@ -124,7 +124,7 @@ def open_torch(place: StorePlace, asked: ReadOptions) -> StoreTable:
     """A tensor, or tensors and lists by name; nothing else is unpickled."""
     import torch
 
-    with reported(place.shown):
+    with reported(place.shown), explained(place.shown, FETCH, pickle.UnpicklingError, RuntimeError, kept=""):
         try:
             content: Any = torch.load(place.path, map_location="cpu", weights_only=not asked.allow_pickle)
         except pickle.UnpicklingError as error:
@@ -134,9 +134,7 @@ def open_torch(place: StorePlace, asked: ReadOptions) -> StoreTable:
                     kept="Nothing was unpickled.",
                     next_step="Save tensors and lists alone, or, if you trust the file: --allow-pickle",
                 ) from error
-            raise CorpusError(f"{place.shown} cannot be read: {one_line(error)}", next_step=FETCH) from error
-        except RuntimeError as error:
-            raise CorpusError(f"{place.shown} cannot be read: {one_line(error)}", next_step=FETCH) from error
+            raise
     return table_of_object(place.shown, content)
 
 
