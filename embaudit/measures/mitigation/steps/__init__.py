@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from embaudit.measures.impact.steps import CLEAN, NEVER_POISONED, PoisonedSide, impact_vectors
+from embaudit.measures.impact.steps import CLEAN, NEVER_POISONED, PoisonedSide, untreated_vectors
 from embaudit.measures.mitigation import NONE, MitigationSettings, Remedy
 from embaudit.measures.mitigation.remedies import SPACES
 from embaudit.measures.mitigation.steps.remedies import (
     MeasuredTokens,
-    Sides,
     Treated,
     mitigated_vectors,
     mitigation_losses,
@@ -25,7 +24,7 @@ from embaudit.measures.sticky.steps import measured_on
 from embaudit.measures.sticky.steps.files import Sample
 from embaudit.measures.sticky.steps.sentences import read_tokens
 from embaudit.measures.sticky.steps.verdicts import severe_tokens
-from embaudit.measures.task_material import corpora_of, notes_of, sides_of, task_material
+from embaudit.measures.task_material import corpora_of, notes_of, task_material
 from embaudit.steps.results import Staged, StagedCorpus
 from embaudit.steps.staging.stage import read_rows
 from embaudit.words.errors import NotMeasurable
@@ -50,7 +49,7 @@ def measure(run: Run) -> list[Staged]:
         corpora = corpora_of(name, run.corpora)
         try:
             (material,) = run(task_material, run.spec, corpora, settings, run.seed)
-            untreated = _untreated(run, corpora[0], material, worst, names)
+            untreated = untreated_vectors(run, corpora[0], material, {token: names[token] for token in worst})
         except NotMeasurable as error:
             files.append(run.skipped(f"mitigation on {name}", error))
             continue
@@ -80,21 +79,6 @@ def measure(run: Run) -> list[Staged]:
     return files + _losses(run, settings, sample, severe, entries, remedies, fitted_on)
 
 
-def _untreated(run: Run, corpus: StagedCorpus, material: Staged, worst: list[int], names: dict[int, str]) -> Treated:
-    """Vectors of all sides without copies, and, of the sides that may have copies, with each token."""
-
-    def encode(side: str, token: int | None) -> Staged:
-        one = PoisonedSide.of(material, side, token, names, corpus.name, run.seed)
-        return run(impact_vectors, run.spec, one)[0]
-
-    sides = sides_of(material)
-    held = [side for side in sides if side != NEVER_POISONED]
-    return {
-        CLEAN: {side: encode(side, None) for side in sides},
-        **{str(token): {side: encode(side, token) for side in held} for token in worst},
-    }
-
-
 def _treated(
     run: Run,
     corpus: StagedCorpus,
@@ -109,10 +93,7 @@ def _treated(
         one = PoisonedSide.of(material, side, token, names, corpus.name, run.seed)
         return run(mitigated_vectors, run.spec, one, before, severe, remedy)[0]
 
-    def sides_of(arm: str, sides: Sides) -> Sides:
-        return {side: encode(side, arm, before) for side, before in sides.items()}
-
-    return {arm: sides_of(arm, sides) for arm, sides in untreated.items()}
+    return {arm: {side: encode(side, arm, of) for side, of in sides.items()} for arm, sides in untreated.items()}
 
 
 def _losses(
