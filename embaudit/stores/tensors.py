@@ -53,7 +53,7 @@ def form_of(some: Sequence[bytes], column: str) -> tuple[str, Unpack] | None:
         UsageError: if they are something that is not opened here.
     """
     if all(one.startswith(NPY) for one in some):
-        return "numpy.save's", _tried(_npy)
+        return "numpy.save's", _tried(lambda value: np.lib.format.read_array(io.BytesIO(value), allow_pickle=False))
     if all(one.startswith(PICKLES) and one.endswith(PICKLE_ENDS) for one in some):
         return "pickled", _tried(unpickled_value)
     if all(one.lstrip()[:1] == b"[" and one.rstrip()[-1:] == b"]" for one in some) and _json(some[0]) is not None:
@@ -90,10 +90,6 @@ def _as_vector(found: Any) -> Any:
     if not isinstance(found, list | tuple):
         return None
     return found[0] if len(found) == 1 and isinstance(found[0], list | tuple | np.ndarray) else found
-
-
-def _npy(value: bytes) -> Any:
-    return np.lib.format.read_array(io.BytesIO(value), allow_pickle=False)
 
 
 def _json(value: bytes) -> Any:

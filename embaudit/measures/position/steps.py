@@ -108,7 +108,7 @@ def _rows(encoder: Encoder, searched: Searched, duels: Sequence[Duel]) -> list[d
         row: dict[str, Any] = {
             "depth": name,
             "is_read": True,
-            "tokens_before": _before(duels, DEPTHS[name]) if moved else None,
+            "tokens_before": float(np.mean([duel.before(DEPTHS[name]) for duel in duels])) if moved else None,
             "queries": 2 * len(duels),
             "score": gain.score,
             **gain.mean.columns("gain"),
@@ -167,10 +167,6 @@ def _words(encoder: Encoder, searched: Searched, duels: Sequence[Duel]) -> dict[
         overlap = pair_overlap(asked, texts).get(TFIDF)
         found[name] = None if overlap is None else Gains.of(overlap.reshape(-1, 2, 2)).mean.value
     return found
-
-
-def _before(duels: Sequence[Duel], depth: float) -> float:
-    return float(np.mean([duel.before(depth) for duel in duels]))
 
 
 def measure(run: Run) -> list[Staged]:
