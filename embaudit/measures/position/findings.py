@@ -143,22 +143,19 @@ def chart(rows: list[dict[str, Any]]) -> Chart:
         for row in rows
         if row["words_gain"] is not None
     ]
+    panel = Panel(
+        [Layer("rule", bars, is_data=False), Layer("line", words), Layer("line", points)],
+        Axis("tokens before the evidence", ",d"),
+        Axis("gain", "+.2f", has_zero=True),
+        width=520,
+        height=220,
+    )
     return Chart(
         "What evidence gains, by its place in a document",
         "How much more similar a query is to a document with its evidence than to the same document with other "
         "evidence in the same place, with 95 % intervals. A level line is good: evidence counts the same wherever it "
         "stands. TF-IDF of the same texts knows no order; its cosines are on another scale, so compare the slopes.",
-        [
-            [
-                Panel(
-                    [Layer("rule", bars, is_data=False), Layer("line", words), Layer("line", points)],
-                    Axis("tokens before the evidence", ",d"),
-                    Axis("gain", "+.2f", has_zero=True),
-                    "",
-                    *(520, 220),
-                )
-            ]
-        ],
+        [[panel]],
         TONES,
         more="embaudit query position",
     )
