@@ -235,5 +235,5 @@ def _table(rules: list[tuple[str, Rule]]) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    pages = {"commands": commands_page, "settings": settings_page, "rules": lambda: page_of_rules(sys.stdin.read())}
-    click.echo(pages[sys.argv[1]](), nl=False)
+    pages = {"commands": commands_page, "settings": settings_page}
+    click.echo(page_of_rules(sys.stdin.read()) if sys.argv[1] == "rules" else pages[sys.argv[1]](), nl=False)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from embaudit.checkpoint.onnx_file import fields_of, whole_number
 from embaudit.stores.copies import connected, copied
 from embaudit.stores.nested import Record, table_of_records
 from embaudit.stores.place import ReadOptions, StorePlace, part_meant, quoted
@@ -75,10 +76,10 @@ def open_file(place: StorePlace, asked: ReadOptions) -> StoreTable:
 def row_of(data: bytes) -> Record:
     """A row's fields; dynamic ones beside the others."""
     row: dict[str, Any] = {}
-    for field, message in fields_of(data):
+    for field, message in _fields_of(data):
         if field != 1 or not isinstance(message, bytes):
             continue
-        own = dict(fields_of(message))
+        own = dict(_fields_of(message))
         name = own.get(NAME, b"").decode()
         if name in INNER:
             continue
@@ -90,43 +91,16 @@ def row_of(data: bytes) -> Record:
     return row
 
 
-def fields_of(message: bytes) -> Iterator[tuple[int, Any]]:
+def _fields_of(message: bytes) -> Iterator[tuple[int, Any]]:
     """The numbered fields of a protobuf message: whole numbers, and bytes of what is longer."""
-    place = 0
-    while place < len(message):
-        key, place = _whole(message, place)
-        match key & 7:
-            case 0:
-                value, place = _whole(message, place)
-                yield key >> 3, value
-            case 2:
-                size, place = _whole(message, place)
-                if place + size > len(message):
-                    raise ValueError("a field that is longer than its message")
-                yield key >> 3, message[place : place + size]
-                place += size
-            case 1 | 5 as kind:
-                size = 8 if kind == 1 else 4
-                yield key >> 3, message[place : place + size]
-                place += size
-            case kind:
-                raise ValueError(f"a field of kind {kind}")
-
-
-def _whole(message: bytes, place: int) -> tuple[int, int]:
-    """A whole number of seven bits a byte, and where it ends."""
-    value = shift = 0
-    while True:
-        byte = message[place]
-        value, place, shift = value | (byte & 127) << shift, place + 1, shift + 7
-        if byte < 128:
-            return value, place
+    for field, _, value in fields_of(memoryview(message), 0):
+        yield field, value if isinstance(value, int) else bytes(value)
 
 
 def _vector(message: bytes) -> Any:
-    for field, value in fields_of(message):
+    for field, value in _fields_of(message):
         if field == FLOAT_VECTOR:
-            return np.frombuffer(dict(fields_of(value))[1], dtype="<f4")
+            return np.frombuffer(dict(_fields_of(value))[1], dtype="<f4")
         if field in PACKED:
             if PACKED[field] == "bfloat16":
                 return (np.frombuffer(value, dtype="<u2").astype(np.uint32) << 16).view(np.float32)
@@ -135,13 +109,12 @@ def _vector(message: bytes) -> Any:
 
 
 def _scalar(message: bytes) -> Any:
-    for field, value in fields_of(message):
-        inner = dict(fields_of(value)).get(1) if isinstance(value, bytes) else None
+    for field, value in _fields_of(message):
+        inner = dict(_fields_of(value)).get(1) if isinstance(value, bytes) else None
         if inner is None:
             return None
         if field in WHOLE:
-            found = _whole(inner, 0)[0] if isinstance(inner, bytes) else inner
-            return found - (1 << 64) if found >= 1 << 63 else found
+            return whole_number(memoryview(inner), 0)[0] if isinstance(inner, bytes) else inner
         if field in FLOATS:
             return float(np.frombuffer(inner, dtype=FLOATS[field])[0])
         if field in TEXTS:
@@ -155,8 +128,8 @@ def _scalar(message: bytes) -> Any:
 def _metric(blob: bytes) -> str:
     """What an index ranks by: of its pairs, that of ``metric_type``."""
     with suppress(LookupError, TypeError, ValueError):
-        for _, pair in fields_of(blob):
-            own = dict(fields_of(pair)) if isinstance(pair, bytes) and pair.startswith(b"\n") else {}
+        for _, pair in _fields_of(blob):
+            own = dict(_fields_of(pair)) if isinstance(pair, bytes) and pair.startswith(b"\n") else {}
             if own.get(1) == b"metric_type":
                 return str(own.get(2, b""), "ascii")
     return ""

@@ -10,7 +10,7 @@ from typing import Any
 
 from embaudit.declared.document import Column, Part, Section, Table
 from embaudit.declared.rule import Finding, Rows, Rule, interval, number
-from embaudit.measures.impact.findings import scored_on
+from embaudit.measures.impact.findings import METRICS, scored_on
 from embaudit.measures.mitigation import NONE, MitigationSettings
 from embaudit.remedies.mitigation import WAYS
 
@@ -80,12 +80,7 @@ FACTS = {
         "ORDER BY corpus, metric, remedy <> 'none', poisoned DESC NULLS LAST, remedy"
     ),
 }
-SCORES = {
-    "ndcg_10": "nDCG@10",
-    "v_measure": "V-measure",
-    "accuracy": "nearest-neighbour accuracy",
-    "spearman": "Spearman's ρ with human scores",
-}
+SCORES = {name: METRICS[name] for name in ("ndcg_10", "v_measure", "accuracy", "spearman")}
 WORDS = {
     "none": "none",
     "strip": "removal from texts (strip)",

@@ -96,6 +96,15 @@ class ScoredPairs:
         ]
         return units_of(len(self.scores) + len(sentences), links)[: len(self.scores)]
 
+    def at(self, places: np.ndarray) -> ScoredPairs:
+        """The pairs at these places."""
+        return ScoredPairs(
+            self.name,
+            tuple(self.firsts[one] for one in places),
+            tuple(self.seconds[one] for one in places),
+            tuple(self.scores[one] for one in places),
+        )
+
     def first(self, most: int) -> ScoredPairs:
         """The first pairs; their order is random (``of_pairs``), so this is a random part."""
         return ScoredPairs(self.name, self.firsts[:most], self.seconds[:most], self.scores[:most])
