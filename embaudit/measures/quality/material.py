@@ -18,9 +18,8 @@ import numpy as np
 
 from embaudit.corpora.downstream import units_of
 from embaudit.corpora.downstream.material import pick_graded, pick_judged
-from embaudit.corpora.draw import content_order
+from embaudit.corpora.draw import Corpus, TextPair, content_order
 from embaudit.corpora.judged import JudgedCollection, own_of, relevant_of
-from embaudit.corpora.tally import Corpus, TextPair
 from embaudit.measures.quality import GOLDEN_DOCUMENTS
 from embaudit.words.errors import NotMeasurable
 
