@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from embaudit.pages.text import plain, render
 from embaudit.questions.answered import answer_key, question_key, rows_of, subjects_of
-from embaudit.questions.asked import question_of
+from embaudit.questions.names import question_of
 from embaudit.questions.passport.question import VerifyQuestion
 from embaudit.questions.question import Question
 from embaudit.questions.report import AnswerRow, Asks

@@ -14,9 +14,8 @@ from benchmarks.coverage import pairs, switch, texts
 from benchmarks.coverage.draws import Coverage, Population, coverage
 from benchmarks.measured import REAL_DATA, SCIFACT, Measured, sentences
 from embaudit.checkpoint import Encoder, load_checkpoint
-from embaudit.corpora.draw import Draw
+from embaudit.corpora.draw import Draw, TextPair
 from embaudit.corpora.load import load_corpus
-from embaudit.corpora.tally import TextPair
 
 CHECKPOINT = "packaged:all-MiniLM-L6-v2"
 TARGET = ".93 to .97"

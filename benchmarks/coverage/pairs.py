@@ -12,8 +12,8 @@ from embaudit.checkpoint import Encoder
 from embaudit.corpora.downstream import unit_rows
 from embaudit.corpora.downstream.material import GradedPairs, Judgements, pick_judged
 from embaudit.corpora.downstream.retrieval import Retrieval, Similarity
+from embaudit.corpora.draw import TextPair
 from embaudit.corpora.judged import load_judged, relevant_of
-from embaudit.corpora.tally import TextPair
 from embaudit.measures.impact.arms import clean_and_poisoned, poison
 from embaudit.measures.quality.material import Collection, ScoredPairs
 from embaudit.measures.quality.measured import MeasuredPairs

@@ -8,7 +8,7 @@ import numpy as np
 
 from benchmarks.coverage.draws import SHARE, Ended, Population
 from embaudit.checkpoint import Checkpoint
-from embaudit.corpora.tally import TextPair
+from embaudit.corpora.draw import TextPair
 from embaudit.measures.quality.material import ScoredPairs
 from embaudit.measures.quality.passes import SERVED, MultiPoolingEncoder
 from embaudit.questions.switch.material import OldAndNew, SwitchedPairs, SwitchedSearch, search_of_vectors

@@ -31,6 +31,7 @@ from embaudit.checkpoint.agreement import require_same
 from embaudit.checkpoint.load import describe
 from embaudit.checkpoint.prompts import AS_DECLARED
 from embaudit.questions.audit import AuditRequest
+from embaudit.steps.progress import NoDisplay, is_shown, shown_on
 from embaudit.system.files import move_into_place, temporary_sibling
 from embaudit.system.settings import Settings, warehouse_at
 from embaudit.words.errors import DoNotServe, EmbauditError, StorageError, UsageError
@@ -124,11 +125,8 @@ class NotebookDisplay:
         self._shown = line
 
 
-class ProgramLog:
+class ProgramLog(NoDisplay):
     """What a program is told, whose output is its own: lines of the logger ``embaudit``, and warnings as Python's."""
-
-    def advance(self, label: str, done: int, total: int) -> None:
-        """Does nothing."""
 
     def say(self, line: str, level: int = logging.INFO) -> None:
         """Log a line. A warning is seen where no logging is set up, too."""
@@ -150,8 +148,6 @@ def is_notebook() -> bool:
 @contextmanager
 def shown_to_caller() -> Iterator[None]:
     """Show progress in a notebook, and write it to the log of any other program, unless something shows it already."""
-    from embaudit.steps.progress import is_shown, shown_on
-
     if not is_notebook():
         with nullcontext() if is_shown() else shown_on(ProgramLog()):
             yield

@@ -1,11 +1,16 @@
-"""Runs the audit flow for the command line and Python."""
+"""What a terminal or a call from Python has done: an audit by its flow, and an answer that is kept, without Prefect."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from embaudit.questions.audit import AuditRequest
+    from embaudit.questions.question import Question
+    from embaudit.questions.report import Report
     from embaudit_flows.audit import AuditOutcome
     from embaudit_flows.backbone import BackboneOutcome
 
@@ -57,3 +62,30 @@ def refuse_early(request: AuditRequest, backbone: str | None = None) -> None:
         from embaudit.warehouse.gate import load_audit_policy
 
         load_audit_policy(request.policy)
+
+
+def keep(question: Question, report: Report, key: str | None, asked: datetime, warehouse: str | None = None) -> str:
+    """Keep an answer as flows keep theirs: the id under which the warehouse has it.
+
+    Args:
+        key, asked: ``answer_key`` and the time before it was found.
+
+    Raises:
+        EmbauditError: if it cannot be kept.
+    """
+    from embaudit.questions.answered import rows_of
+    from embaudit.questions.report import AnswerRow
+    from embaudit.system.settings import Settings, warehouse_at
+    from embaudit.words.errors import StorageError
+    from embaudit_tasks.publish import keep_answer, write_answer
+
+    settings = Settings()
+    rows = rows_of(question, report, key, asked)
+    place = str(warehouse_at(warehouse or settings.warehouse_path))
+    keep_answer.fn(rows, place, settings.lock_wait_seconds, str(settings.staging))
+    report.remember()
+    answer_id = str(rows[AnswerRow][0]["answer_id"])
+    with suppress(StorageError):
+        # The rows are kept, and a page can be made again.
+        write_answer.fn(report, answer_id, str(settings.reports))
+    return answer_id

@@ -9,6 +9,7 @@ normalizer or vocabulary), texts of no or one token (special tokens), and long t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -114,6 +115,17 @@ def compare_readings(checkpoint: Checkpoint, *, trust_remote_code: bool = False)
             yield _compare(method, name, some, encoder.encode_texts, _theirs(model, method))
 
 
+@contextmanager
+def left_as_it_is(model: Any) -> Iterator[None]:
+    """Encoding puts a model out of training mode."""
+    modes = [(module, module.training) for module in model.modules()]
+    try:
+        yield
+    finally:
+        for module, is_training in modes:
+            module.training = is_training
+
+
 def require_same(model: SentenceTransformer, checkpoint: Checkpoint) -> None:
     """Compare a model in memory with the folder that it was saved to, on a few texts.
 
@@ -126,8 +138,7 @@ def require_same(model: SentenceTransformer, checkpoint: Checkpoint) -> None:
     """
     dtypes = f"{getattr(model, 'dtype', '')} {checkpoint.dtype}"
     tolerance = IN_MEMORY_HALF if "float16" in dtypes else IN_MEMORY  # bfloat16, too
-    modes = [(module, module.training) for module in model.modules()]
-    try:
+    with left_as_it_is(model):
         for kind, method in METHODS.items():
             encoder = Encoder(checkpoint.reading(kind))
             longest = min(encoder.checkpoint.max_length, FEW_LONGEST)
@@ -141,9 +152,6 @@ def require_same(model: SentenceTransformer, checkpoint: Checkpoint) -> None:
                     kept=f"The folder is {checkpoint.resolved.folder}.",
                     next_step="Build that into the modules or the files, or audit a folder without it.",
                 )
-    finally:
-        for module, is_training in modes:
-            module.training = is_training
 
 
 def _theirs(model: SentenceTransformer, method: str) -> Encode:

@@ -195,7 +195,7 @@ def _in_its_file(path: Path, weight: StoredWeight) -> StoredWeight:
     return weight
 
 
-class _Broken(Exception):
+class _Broken(ValueError):
     """The bytes are no protocol buffer of this kind; the message says why, as the end of a sentence."""
 
 
@@ -210,7 +210,7 @@ class _Found:
 
 def _read_model(data: memoryview, found: _Found, offset: int = 0) -> None:
     """ModelProto: producer, graph, functions, graphs for training."""
-    for number, start, value in _fields(data, offset):
+    for number, start, value in fields_of(data, offset):
         if number == 2:
             found.producer = _text(value)
         elif number == 3:
@@ -218,11 +218,11 @@ def _read_model(data: memoryview, found: _Found, offset: int = 0) -> None:
         elif number == 7:
             _read_graph(_message(value), found, start, 0)
         elif number == 25:  # FunctionProto
-            for inner, at, node in _fields(_message(value), start):
+            for inner, at, node in fields_of(_message(value), start):
                 if inner == 7:
                     _read_node(_message(node), found, at, 0)
         elif number == 20:  # TrainingInfoProto: two graphs
-            for inner, at, graph in _fields(_message(value), start):
+            for inner, at, graph in fields_of(_message(value), start):
                 if inner in (1, 2):
                     _read_graph(_message(graph), found, at, 0)
 
@@ -230,7 +230,7 @@ def _read_model(data: memoryview, found: _Found, offset: int = 0) -> None:
 def _read_graph(data: memoryview, found: _Found, offset: int, depth: int) -> None:
     if depth > DEEPEST:
         raise _Broken("its graphs are nested too deep")
-    for number, start, value in _fields(data, offset):
+    for number, start, value in fields_of(data, offset):
         if number == 1:
             _read_node(_message(value), found, start, depth)
         elif number == 5:
@@ -240,11 +240,11 @@ def _read_graph(data: memoryview, found: _Found, offset: int, depth: int) -> Non
 
 
 def _read_node(data: memoryview, found: _Found, offset: int, depth: int) -> None:
-    for number, start, value in _fields(data, offset):
+    for number, start, value in fields_of(data, offset):
         if number == 4:
             found.operators.add(_text(value))
         elif number == 5:  # AttributeProto
-            for inner, at, attribute in _fields(_message(value), start):
+            for inner, at, attribute in fields_of(_message(value), start):
                 if inner in (5, 10):
                     _read_tensor(_message(attribute), found, at)
                 elif inner in (6, 11):
@@ -254,7 +254,7 @@ def _read_node(data: memoryview, found: _Found, offset: int, depth: int) -> None
 
 
 def _read_sparse(data: memoryview, found: _Found, offset: int) -> None:
-    for number, start, value in _fields(data, offset):
+    for number, start, value in fields_of(data, offset):
         if number in (1, 2):
             _read_tensor(_message(value), found, start)
 
@@ -263,7 +263,7 @@ def _read_tensor(data: memoryview, found: _Found, offset: int) -> None:
     shape: list[int] = []
     kind, name, start, size = 0, "", 0, 0
     named: dict[str, str] = {}
-    for number, at, value in _fields(data, offset):
+    for number, at, value in fields_of(data, offset):
         if number == 1:
             shape += [value] if isinstance(value, int) else _numbers(value)
         elif number == 2 and isinstance(value, int):
@@ -273,7 +273,7 @@ def _read_tensor(data: memoryview, found: _Found, offset: int) -> None:
         elif number in (4, 9) and not isinstance(value, int):  # float_data in one piece, or raw_data
             start, size = at, len(value)
         elif number == 13:
-            entry = {inner: part for inner, _, part in _fields(_message(value), at)}
+            entry = {inner: part for inner, _, part in fields_of(_message(value), at)}
             key, what = (_text(entry.get(inner, memoryview(b""))) for inner in (1, 2))
             named[key] = what
             if key == "location":
@@ -286,20 +286,20 @@ def _read_tensor(data: memoryview, found: _Found, offset: int) -> None:
     found.weights.append(StoredWeight(name, kind, tuple(shape), file, start, size))
 
 
-def _fields(data: memoryview, offset: int) -> Iterator[tuple[int, int, int | memoryview]]:
+def fields_of(data: memoryview, offset: int) -> Iterator[tuple[int, int, int | memoryview]]:
     """(number, where it starts in the file, value) of every field of a message."""
     place, end = 0, len(data)
     while place < end:
-        tag, place = _varint(data, place)
+        tag, place = whole_number(data, place)
         number, wire = tag >> 3, tag & 7
         if number == 0:
             raise _Broken("what should be a field is none")
         if wire == 0:
-            value, place = _varint(data, place)
+            value, place = whole_number(data, place)
             yield number, offset + place, value
             continue
         if wire == 2:
-            length, place = _varint(data, place)
+            length, place = whole_number(data, place)
         elif wire in (1, 5):
             length = 8 if wire == 1 else 4
         else:
@@ -310,7 +310,8 @@ def _fields(data: memoryview, offset: int) -> Iterator[tuple[int, int, int | mem
         place += length
 
 
-def _varint(data: memoryview, place: int) -> tuple[int, int]:
+def whole_number(data: memoryview, place: int) -> tuple[int, int]:
+    """A whole number of seven bits a byte, and where it ends."""
     value = shift = 0
     while True:
         if place >= len(data):
@@ -328,7 +329,7 @@ def _varint(data: memoryview, place: int) -> tuple[int, int]:
 def _numbers(data: memoryview) -> list[int]:
     found, place = [], 0
     while place < len(data):
-        value, place = _varint(data, place)
+        value, place = whole_number(data, place)
         found.append(value)
     return found
 

@@ -53,7 +53,7 @@ def audit(request: AuditRequest, backbone: str | None, is_full: bool, as_json: b
 
     from rich.console import Console
 
-    from embaudit.cli.display import TerminalDisplay
+    from embaudit.cli.waiting import TerminalDisplay
     from embaudit.steps.progress import shown_on
     from embaudit.words.errors import ProblemFound
 
@@ -129,7 +129,7 @@ def audit_one_measure(request: AuditRequest, *measures: str, as_json: bool, logs
 
     from rich.console import Console
 
-    from embaudit.cli.display import TerminalDisplay
+    from embaudit.cli.waiting import TerminalDisplay
     from embaudit.measures import MEASURES
     from embaudit.pages.text import print_page
     from embaudit.pages.write import audit_page, read_audit

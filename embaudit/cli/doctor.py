@@ -1,6 +1,6 @@
 """``embaudit doctor``: check this machine, or how a checkpoint is read, and say how to fix problems.
 
-Finds temporary servers of this user that outlived their command (``server/process.py`` should prevent it).
+Finds temporary servers of this user that outlived their command (which ``server/temporary.py`` should prevent).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from embaudit.cli.options import as_text, warehouse_option, warehouse_path
 from embaudit.system.settings import Lake, Warehouse
 from embaudit.words.errors import EXIT_DONE, EXIT_TRIPPED, EXIT_USAGE, EmbauditError, HubUnreachable
 from embaudit.words.masking import without_credentials
-from embaudit_flows.server.process import MODULE
+from embaudit_flows.server.temporary import MODULE
 
 # Age of a process as ps prints it: [[dd-]hh:]mm:ss.
 ELAPSED = re.compile(r"(?:(?:(\d+)-)?(\d+):)?(\d+):(\d+)")

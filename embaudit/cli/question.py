@@ -21,10 +21,9 @@ from pydantic.fields import FieldInfo
 from embaudit.cli.options import OUTPUT, OutputOptions
 from embaudit.cli.waiting import progress_lines, say, say_that_texts_leave, time_left
 from embaudit.declared.option import Argument, Option, written_as
-from embaudit.questions.asked import QUESTIONS
 from embaudit.questions.check.question import CheckQuestion
 from embaudit.questions.fingerprint.question import FingerprintQuestion
-from embaudit.questions.names import ASKS
+from embaudit.questions.names import ASKS, model_of
 from embaudit.questions.passport.question import PassportQuestion
 from embaudit.questions.question import Progress, Question
 from embaudit.questions.report import Report
@@ -133,7 +132,7 @@ def _keep(question: Question, report: Any, key: str | None, asked: datetime) -> 
 
     # Before Prefect is imported, which otherwise prints what other libraries log.
     set_defaults(show_logs=False)
-    from embaudit.api.keep import keep
+    from embaudit.api.run import keep
 
     say(f"Kept as answer {keep(question, report, key, asked)}.")
 
@@ -297,6 +296,6 @@ passport = question_command(PassportQuestion, finish=_say_written, always={"out"
 
 def __getattr__(name: str) -> click.Command:
     """The command of any other question."""
-    if name not in QUESTIONS:
+    if name not in ASKS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return reporting_command(QUESTIONS[name])
+    return reporting_command(model_of(name))

@@ -234,10 +234,6 @@ def _table(rules: list[tuple[str, Rule]]) -> Iterator[str]:
         yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |\n"
 
 
-def _rules_page() -> str:
-    return page_of_rules(sys.stdin.read())
-
-
 if __name__ == "__main__":
-    pages = {"commands": commands_page, "settings": settings_page, "rules": _rules_page}
-    click.echo(pages[sys.argv[1]](), nl=False)
+    pages = {"commands": commands_page, "settings": settings_page}
+    click.echo(page_of_rules(sys.stdin.read()) if sys.argv[1] == "rules" else pages[sys.argv[1]](), nl=False)

@@ -9,9 +9,9 @@ from typing import Any
 import click
 from rich.console import Console
 
-from embaudit.cli.display import TerminalDisplay
 from embaudit.cli.options import CHECKPOINT_FIELDS, request_options
 from embaudit.cli.server import prepare_prefect
+from embaudit.cli.waiting import TerminalDisplay
 from embaudit.declared.document import Column, Table, Value
 from embaudit.declared.figure import FULL
 from embaudit.pages.text import console, print_part, print_table

@@ -11,9 +11,9 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from embaudit.cli.display import TerminalDisplay
 from embaudit.cli.options import as_text, warehouse_option, warehouse_path
 from embaudit.cli.server import prepare_prefect
+from embaudit.cli.waiting import TerminalDisplay
 from embaudit.system.settings import Settings, Warehouse
 from embaudit.watch.look import SourceState
 from embaudit.watch.watch_list import WatchList, read_watch_list

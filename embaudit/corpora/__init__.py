@@ -1,4 +1,4 @@
 """Corpora: Wikipedia, MS MARCO, STS and labelled texts, from the hub, a local file or the embedded sample.
 
-``load`` is the entry point, ``catalog`` lists the corpora, and ``tally`` has the result types.
+``load`` is the entry point, ``catalog`` lists the corpora, and ``draw`` has the result types.
 """

@@ -17,7 +17,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Literal
 
-from embaudit.corpora.tally import Corpus, Flaw, Kind, TextPair, content_id, keep_rows
+from embaudit.corpora.draw import Corpus, Flaw, Kind, TextPair, content_id, keep_rows
 from embaudit.words.errors import CorpusError
 
 

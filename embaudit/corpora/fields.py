@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from embaudit.corpora.catalog import CorpusSpec
-from embaudit.corpora.tally import Flaw, Text, TextPair
+from embaudit.corpora.draw import Flaw, Text, TextPair
 from embaudit.words.errors import CorpusError
 from embaudit.words.sentences import listing
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from embaudit.corpora.catalog import CORPORA, CorpusSpec
+from embaudit.corpora.draw import BLANK, UNDECODABLE, Flaw, Text, TextPair
 from embaudit.corpora.fields import number_of, text_of
 from embaudit.corpora.openers import ByteSource, local_file, reading
 from embaudit.corpora.records import SUFFIXES, read_records
-from embaudit.corpora.tally import BLANK, UNDECODABLE, Flaw, Text, TextPair
 from embaudit.words.errors import CorpusError
 
 BEIR_NAMES = {"corpus": ("corpus.jsonl", "passages.jsonl"), "queries": ("queries.jsonl",)}

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from embaudit.corpora.catalog import CorpusSpec
+from embaudit.corpora.draw import Corpus, IngestCounts, Text, content_id
 from embaudit.corpora.judged import JudgedCollection, label_of
 from embaudit.corpora.load import load_corpus
 from embaudit.corpora.openers import os_failure
-from embaudit.corpora.tally import Corpus, IngestCounts, Text, content_id
 from embaudit.words.errors import CorpusError, UsageError
 
 # Names of the two corpora.

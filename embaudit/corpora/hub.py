@@ -15,6 +15,7 @@ from typing import Any
 
 from embaudit.corpora import pieces
 from embaudit.corpora.catalog import CorpusSpec, HubPart
+from embaudit.corpora.draw import Flaw
 from embaudit.corpora.fields import choose_columns
 from embaudit.corpora.hub_reference import (
     CARD,
@@ -36,7 +37,6 @@ from embaudit.corpora.hub_reference import (
 from embaudit.corpora.openers import ByteSource
 from embaudit.corpora.pieces import IN_LINES, IN_ROW_GROUPS, FileInPieces, Pieces, choose_pieces, in_pieces
 from embaudit.corpora.tables import Choose, Record, report_damage, stream_records, table_records
-from embaudit.corpora.tally import Flaw
 from embaudit.system.hub import Repository, translate_errors
 from embaudit.words.errors import CorpusError, HubUnreachable
 

@@ -17,13 +17,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from embaudit.corpora.catalog import CorpusSpec, HubPart
+from embaudit.corpora.draw import Corpus, Flaw, Text, content_id, keep_rows
 from embaudit.corpora.fields import clean, number_of, text_of
 from embaudit.corpora.folders import BEIR_NAMES, DOCUMENT_IDS, GRADES, QUERY_IDS, Judgement, beir_file, read_judgements
 from embaudit.corpora.hub import locate
 from embaudit.corpora.hub_reference import HUB, HubRef
 from embaudit.corpora.openers import ByteSource, local_file
 from embaudit.corpora.records import read_records
-from embaudit.corpora.tally import Corpus, Flaw, Text, content_id, keep_rows
 from embaudit.words.errors import CorpusError
 
 DOCUMENTS = "retrieval"

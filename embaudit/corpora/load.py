@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 
 from embaudit.corpora.catalog import CORPORA, CorpusSpec, HubPart
-from embaudit.corpora.draw import Draw
+from embaudit.corpora.draw import Corpus, Draw, Flaw, Text, TextPair, content_id, keep_rows
 from embaudit.corpora.fields import choose_columns, pairs_of, text_of
 from embaudit.corpora.folders import beir_file, beir_pairs, data_set_name, sts_files
 from embaudit.corpora.hub import locate
@@ -20,7 +20,6 @@ from embaudit.corpora.hub_reference import FORM, HUB, REFERENCE, HubRef
 from embaudit.corpora.openers import ByteSource, local_file, os_failure
 from embaudit.corpora.records import RENAME, SUFFIXES, read_records
 from embaudit.corpora.tables import Record, is_saved, saved_records
-from embaudit.corpora.tally import Corpus, Flaw, Text, TextPair, content_id, keep_rows
 from embaudit.words.errors import CorpusError, closest, did_you_mean
 
 SAMPLE = "sample"

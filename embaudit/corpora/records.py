@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import IO, Any
 
 from embaudit.corpora.catalog import CORPORA
+from embaudit.corpora.draw import UNDECODABLE, Flaw, Kind
 from embaudit.corpora.fields import choose_columns, pairs_of
 from embaudit.corpora.openers import ByteSource, local_file, reading
 from embaudit.corpora.tables import Record, file_records, named_rows, separated_rows
-from embaudit.corpora.tally import UNDECODABLE, Flaw, Kind
 from embaudit.words.errors import CorpusError
 
 SUFFIXES = (".txt", ".csv", ".tsv", ".jsonl", ".json", ".parquet", ".arrow")

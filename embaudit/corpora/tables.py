@@ -23,10 +23,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from embaudit.corpora.draw import BLANK, UNDECODABLE, Flaw, Kind
 from embaudit.corpora.fields import FIRST_FIELDS, QUERY_FIELDS, SECOND_FIELDS, TEXT_FIELDS, number_of
 from embaudit.corpora.hub_reference import builder_of_files
 from embaudit.corpora.openers import os_failure
-from embaudit.corpora.tally import BLANK, UNDECODABLE, Flaw, Kind
 from embaudit.system.hub import datasets_library
 from embaudit.words.errors import CorpusError, one_line
 

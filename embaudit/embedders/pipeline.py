@@ -7,7 +7,6 @@ Its inside is not looked at.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from embaudit.checkpoint import LoadOptions, resolve
+from embaudit.checkpoint.agreement import left_as_it_is
 from embaudit.checkpoint.files import read_json
 from embaudit.checkpoint.load import choose_device
 from embaudit.checkpoint.model import quiet_transformers
@@ -96,7 +96,7 @@ class PipelineFunction(EmbeddingFunction):
             self.requests += 1
             given = [prompt + text for text in some]
             try:
-                with beside_results(), _left_as_it_is(self._model):
+                with beside_results(), left_as_it_is(self._model):
                     return rows_of(
                         getattr(self._model, method)(given, batch_size=len(given), show_progress_bar=False), len(given)
                     )
@@ -125,17 +125,6 @@ class PipelineFunction(EmbeddingFunction):
             f"{self.name} gives no vector of the first {GONE} {'queries' if role == 'query' else 'texts'}: {failed}.",
             next_step="Does SentenceTransformer.encode give vectors of them?",
         )
-
-
-@contextmanager
-def _left_as_it_is(model: Any) -> Iterator[None]:
-    """Encoding puts a model out of training mode."""
-    modes = [(module, module.training) for module in model.modules()]
-    try:
-        yield
-    finally:
-        for module, is_training in modes:
-            module.training = is_training
 
 
 def is_pipeline(given: Any) -> bool:

@@ -16,7 +16,7 @@ from embaudit.declared.document import Column, Page, Part, Section, Table, count
 from embaudit.declared.rule import LEVELS, Finding, Level
 from embaudit.pages.compare import FIGURES
 from embaudit.pages.sides import difference_interval
-from embaudit.questions.asked import QUESTIONS
+from embaudit.questions.names import model_of
 from embaudit.questions.report import WORSE_WHEN, AnswerFigure
 from embaudit.system.settings import Warehouse, warehouse_at
 from embaudit.warehouse.connect import open_reader
@@ -150,7 +150,7 @@ def _read(connection: duckdb.DuckDBPyConnection, answer: KeptAnswer) -> AnswerSi
         return connection.execute(sql, [answer.computed_id]).fetchall()
 
     ((asked,),) = connection.execute("SELECT question FROM answer WHERE answer_id = ?", [answer.answer_id]).fetchall()
-    about = QUESTIONS[answer.asks].arguments()
+    about = model_of(answer.asks).arguments()
     return AnswerSide(
         answer,
         {name: value for name, value in json.loads(asked).items() if name not in about},

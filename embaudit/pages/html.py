@@ -204,7 +204,7 @@ def _axis(name: str, axis: Axis) -> dict[str, Any]:
             "field": name,
             "type": "nominal",
             "sort": None,
-            "scale": {"domain": _visible_categories(axis)},
+            "scale": {"domain": [visible(category) for category in axis.categories]},
             "axis": labels,
         }
     labels |= {"grid": axis.has_labels and name == "y", "tickCount": 5}
@@ -214,10 +214,6 @@ def _axis(name: str, axis: Axis) -> dict[str, Any]:
     if axis.domain:
         scale["domain"] = list(axis.domain)
     return {"field": name, "type": "quantitative", "scale": scale, "axis": labels}
-
-
-def _visible_categories(axis: Axis) -> list[str]:
-    return [visible(category) for category in axis.categories]
 
 
 @lru_cache(maxsize=64)

@@ -1,11 +1,20 @@
 """All questions by name, without importing one: ``embaudit --help`` lists them, and whoever has a name finds its model.
 
+A question as data, by its name and parameters, is a deployment's parameter and an entry of a watch list.
+
 A new question is a folder beside this file, its entry here, and its call in ``api/ask.py``.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from embaudit.words.errors import UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    from embaudit.questions.question import Question
 
 
 class Named(NamedTuple):
@@ -104,3 +113,24 @@ NAMES: dict[str, Named] = {
 }
 # Those whose answers are kept, watched, compared and gated.
 ASKS: tuple[str, ...] = tuple(name for name, one in NAMES.items() if one.is_answered)
+
+
+def model_of(asks: str) -> type[Question]:
+    """The model of a question, by its name."""
+    module, _, model = NAMES[asks].model.partition(":")
+    question: type[Question] = getattr(import_module(f"embaudit.questions.{module}"), model)
+    return question
+
+
+def question_of(asks: str, question: Mapping[str, Any]) -> Question:
+    """A question by its name and its parameters.
+
+    Raises:
+        UsageError: if there is no such question, or a parameter is unknown or out of bounds.
+    """
+    if asks not in ASKS:
+        raise UsageError(
+            f"There is no question {asks!r}.",
+            next_step=f"{did_you_mean(asks, ASKS)}There are: {', '.join(ASKS)}.",
+        )
+    return model_of(asks).of(**question)

@@ -290,6 +290,12 @@ class Report(ABC):
         """The finding that the verdict's line tells; None if it tells none."""
         return self.by_level()[0] if self.level == "problem" else None
 
+    @property
+    def and_look(self) -> str:
+        """The end of a line that says that all is well, if something is to be looked at all the same."""
+        looks = sum(finding.level == "look" for finding in self.findings)
+        return f"; look at {looks} thing{'s' if looks > 1 else ''}" if looks else ""
+
     def by_level(self) -> list[Finding]:
         """The findings, worst first."""
         return worst_first(self.findings)

@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 
 from embaudit.checkpoint.card import describe_row
-from embaudit.corpora.draw import Draw, pair_text
+from embaudit.corpora.draw import Corpus, Draw, pair_text
 from embaudit.corpora.golden import GOLDEN, load_golden_folder
 from embaudit.corpora.judged import DOCUMENTS, load_judged
 from embaudit.corpora.load import load_corpus
-from embaudit.corpora.tally import Corpus
 from embaudit.steps.results import CheckpointSpec, Staged, StagedCorpus, checkpoint_of, stage_rows
 from embaudit.steps.staging.stage import is_staged, read_batches, read_rows, read_table, staged_path
 from embaudit.steps.step import Outputs, step

@@ -23,14 +23,14 @@ from embaudit.stores.copies import copied, read_only
 from embaudit.stores.faiss import is_faiss
 from embaudit.stores.index_files import is_hnswlib
 from embaudit.stores.json import is_json
+from embaudit.stores.json_rows import of_json
 from embaudit.stores.nested import flat, is_prose, listed
-from embaudit.stores.pickled import DOCUMENTS, InertObject, OnlyThese, read_object_array, stand_ins
+from embaudit.stores.pickled import DOCUMENTS, InertObject, OnlyThese, read_array, stand_ins
 from embaudit.stores.place import ReadOptions, StorePlace, part_meant, quoted
 from embaudit.stores.sqlite import MAGIC
 from embaudit.stores.store import StoreKind, StoreTable
 from embaudit.stores.tensors import PICKLES_SUFFIXES
 from embaudit.stores.texts import with_fields
-from embaudit.stores.typed_json import of_json
 from embaudit.words.errors import EmbauditError, UsageError
 from embaudit.words.sentences import first_of
 
@@ -186,11 +186,7 @@ def _records_in(path: Path, rows: int) -> Iterator[list[Mapping[str, Any]]]:
 def _of_array(path: Path) -> Iterator[list[Mapping[str, Any]]]:
     """Texts or ids in a file of NumPy's, as text or as objects."""
     with path.open("rb") as stream, suppress(ValueError, pickle.UnpicklingError):
-        try:
-            found = np.lib.format.read_array(stream, allow_pickle=False)
-        except ValueError:
-            stream.seek(0)
-            found = read_object_array(stream)
+        found = read_array(stream)
         if found.ndim == 1 and found.dtype.kind in "UO":
             values = found.tolist()
             name = "text" if all(isinstance(one, str) for one in values) and is_prose(values) else path.stem

@@ -7,15 +7,18 @@ import math
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from embaudit.corpora.openers import os_failure
-from embaudit.words.errors import CorpusError, StorageError, UsageError
+from embaudit.stores.place import StorePlace
+from embaudit.stores.store import explained
+from embaudit.words.errors import StorageError, UsageError
 
 # Pages of a database that are copied at a time, and how often the copy may begin anew because others wrote to it.
 PAGES, RESTARTS = 2_000, 5
+CHECK = "Check the file: sqlite3 FILE 'PRAGMA integrity_check'"
 
 
 def copied(path: Path, beside: Sequence[str] = ()) -> Path:
@@ -30,6 +33,14 @@ def copied(path: Path, beside: Sequence[str] = ()) -> Path:
 def read_only(file: Path, *, is_original: bool) -> sqlite3.Connection:
     """A connection to a SQLite file that cannot write; of an original, one that makes no file and no lock beside it."""
     return sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro&immutable={int(is_original)}", uri=True)
+
+
+@contextmanager
+def connected(place: StorePlace, file: Path, next_step: str) -> Iterator[sqlite3.Connection]:
+    """A connection to a store's SQLite file, or to its copy, that writes nothing; its errors name the store."""
+    is_original = file.is_relative_to(place.path.absolute())
+    with explained(place.shown, next_step, sqlite3.Error), closing(read_only(file, is_original=is_original)) as own:
+        yield own
 
 
 def copy_of(files: Sequence[Path], shown: str, more_bytes: int = 0) -> Path:
@@ -115,16 +126,10 @@ def database_copy(file: Path, shown: str) -> Path:
         if restarts > RESTARTS:
             raise changed(shown)
 
-    try:
-        with (
-            closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as source,
-            closing(sqlite3.connect(folder / file.name)) as target,
-        ):
-            source.backup(target, pages=PAGES, progress=watch, sleep=0.001)
-    except sqlite3.Error as error:
-        raise CorpusError(
-            f"{shown} cannot be read: {error}.",
-            kept="Nothing was changed: it is only read.",
-            next_step="Check the file: sqlite3 FILE 'PRAGMA integrity_check'",
-        ) from error
+    with (
+        explained(shown, CHECK, sqlite3.Error),
+        closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as source,
+        closing(sqlite3.connect(folder / file.name)) as target,
+    ):
+        source.backup(target, pages=PAGES, progress=watch, sleep=0.001)
     return folder

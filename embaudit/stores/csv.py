@@ -26,6 +26,7 @@ SEPARATORS, TAB = ",;|", "\t"
 PLAIN_LINES, NULL = 200_000, b"\\N"
 QUOTED = re.compile(rb'"(?:[^"]|"")*"')
 ESCAPED, ESCAPES = re.compile(r"\\(.)"), {"t": "\t", "n": "\n", "r": "\r", "b": "\b", "f": "\f", "v": "\v"}
+# What is in quotes or brackets: a vector has commas of its own.
 INSIDE = re.compile(r'"[^"]*"|\[[^\]]*\]|\{[^}]*\}')
 FRACTION = re.compile(r"[-+]?\d*\.\d+(?:[eE][-+]?\d+)?|[-+]?\d+[eE][-+]?\d+")
 
@@ -36,7 +37,7 @@ def open_csv(place: StorePlace, asked: ReadOptions) -> StoreTable:
     csv.field_size_limit(sys.maxsize)
     with reading(source) as stream:
         header = stream.readline().decode("utf-8", errors="replace")
-    separator = TAB if TAB in header else max(SEPARATORS, key=_outside_of_quotes(header).count)
+    separator = TAB if TAB in header else max(SEPARATORS, key=INSIDE.sub("", header).count)
     first = next(csv.reader([header], delimiter=separator), [])
     is_plain = separator == TAB and _is_plain(place.path, len(first))
     own = [f"column {number}" for number in range(1, len(first) + 1)] if any(map(_is_value, first)) else None
@@ -97,11 +98,6 @@ def _unescaped(cell: str) -> str:
     if cell == NULL.decode():
         return ""
     return ESCAPED.sub(lambda found: ESCAPES.get(found[1], found[1]), cell) if "\\" in cell else cell
-
-
-def _outside_of_quotes(line: str) -> str:
-    """Without what is in quotes or brackets: a vector has commas of its own."""
-    return INSIDE.sub("", line)
 
 
 def _is_value(cell: str) -> bool:

@@ -18,7 +18,7 @@ import numpy as np
 from embaudit.stores.arrow import table_of_arrow
 from embaudit.stores.place import ReadOptions, SqlTable, StorePlace, is_query, quoted, source_of
 from embaudit.stores.search import Hits, OpenSearch, SearchedColumns, SearchParameter, Settings, StoreSearch, Where
-from embaudit.stores.store import BATCH_ROWS, Metric, StoreKind, StoreTable
+from embaudit.stores.store import BATCH_ROWS, ONLY_READ, Metric, StoreKind, StoreTable
 from embaudit.system.processors import threads_of_duckdb
 from embaudit.words.errors import CorpusError, UsageError, one_line
 
@@ -221,7 +221,7 @@ def _explained(place: StorePlace) -> Iterator[None]:
         happened = _other_form(place, duckdb.__version__) if is_other else f"cannot be read: {one_line(error)}"
         raise CorpusError(
             f"{place.shown} {happened}",
-            kept="Nothing was changed: it is only read.",
+            kept=ONLY_READ,
             next_step=ELSEWHERE.format(place.shown) if is_other else _advice(str(error)),
         ) from error
     except RuntimeError as error:

@@ -56,7 +56,7 @@ TOGETHER = {
     **dict.fromkeys(("hnswlib", "usearch", "annoy"), "index_files"),
     **dict.fromkeys(("langchain_faiss", "llama_index"), "frameworks"),
     **dict.fromkeys(("hdf5", "pickles"), "tensors"),
-    **{"openai_batch": "json"},
+    **dict.fromkeys(("openai_batch", "parts"), "json"),
 }
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from embaudit.stores.arrow import table_of_arrow
 from embaudit.stores.place import ReadOptions, StorePlace, part_meant
 from embaudit.stores.search import Hits, OpenSearch, SearchedColumns, SearchParameter, Settings, StoreSearch, Where
-from embaudit.stores.store import BATCH_ROWS, Metric, StoreKind, StoreTable, needed
+from embaudit.stores.store import BATCH_ROWS, ONLY_READ, Metric, StoreKind, StoreTable, needed
 from embaudit.words.errors import CorpusError, EmbauditError, UsageError, one_line
 from embaudit.words.masking import keep_credentials
 
@@ -257,7 +257,7 @@ def _explained(place: StorePlace) -> Iterator[None]:
             ) from error
         raise CorpusError(
             f"{place.shown} cannot be read: {reason}",
-            kept="Nothing was changed: it is only read.",
+            kept=ONLY_READ,
             next_step="Check the path; for a bucket, also the credentials in the environment and AWS_ENDPOINT_URL.",
         ) from error
 

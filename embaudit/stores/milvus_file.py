@@ -6,20 +6,19 @@ Its own library no longer opens it; the few fields of a message that matter are 
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
-from pathlib import Path
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
-from embaudit.stores.copies import copied, read_only
+from embaudit.checkpoint.onnx_file import fields_of, whole_number
+from embaudit.stores.copies import connected, copied
 from embaudit.stores.nested import Record, table_of_records
 from embaudit.stores.place import ReadOptions, StorePlace, part_meant, quoted
 from embaudit.stores.sqlite import MAGIC
-from embaudit.stores.store import Metric, StoreKind, StoreTable
-from embaudit.words.errors import CorpusError, one_line
+from embaudit.stores.store import ONLY_READ, Metric, StoreKind, StoreTable
+from embaudit.words.errors import CorpusError
 
 META = b"CREATE TABLE collection_meta"
 START_BYTES = 1 << 16
@@ -33,6 +32,7 @@ FLOAT_VECTOR = 2
 PACKED = {3: "uint8", 4: "<f2", 5: "bfloat16", 7: "int8"}
 INNER = ("RowID", "Timestamp")
 DYNAMIC = "$meta"
+OPEN_A_COPY = "Open a copy of it with the version that wrote it: pip install 'milvus-lite<2.5'"
 
 
 def is_milvus_file(place: StorePlace) -> bool:
@@ -45,7 +45,8 @@ def is_milvus_file(place: StorePlace) -> bool:
 def open_file(place: StorePlace, asked: ReadOptions) -> StoreTable:
     """A collection of the file; read from a copy if another program has it open."""
     file = copied(place.path, ("-wal", "-journal"))
-    with _connected(place, file) as connection:
+    with connected(place, file, OPEN_A_COPY) as connection:
+        connection.text_factory = bytes
         told = connection.execute("SELECT collection_name, meta_type, blob_field, string_field FROM collection_meta")
         meta = [tuple(one.decode(errors="replace") if i != 2 else one for i, one in enumerate(row)) for row in told]
         names = [name for name, what, _, _ in meta if what == "schema"]
@@ -55,12 +56,17 @@ def open_file(place: StorePlace, asked: ReadOptions) -> StoreTable:
     metric = next((_metric(blob) for one, what, blob, _ in meta if (one, what) == (name, "index")), "")
 
     def records() -> Iterator[Record]:
-        with _connected(place, file) as connection:
+        with connected(place, file, OPEN_A_COPY) as connection:
+            connection.text_factory = bytes
             for number, data in connection.execute(f"SELECT id, data FROM {quoted(name)} ORDER BY id"):
                 try:
                     yield row_of(data)
                 except (LookupError, TypeError, AttributeError, ValueError) as error:
-                    raise _unreadable(place, f"row {number:,} of {name} is no message of Milvus's") from error
+                    raise CorpusError(
+                        f"{place.shown} cannot be read: row {number:,} of {name} is no message of Milvus's.",
+                        kept=ONLY_READ,
+                        next_step=OPEN_A_COPY,
+                    ) from error
 
     return table_of_records(
         f"{place.shown}, collection {name}", records, rows=rows, id=key, metric=METRICS.get(metric, "")
@@ -70,10 +76,10 @@ def open_file(place: StorePlace, asked: ReadOptions) -> StoreTable:
 def row_of(data: bytes) -> Record:
     """A row's fields; dynamic ones beside the others."""
     row: dict[str, Any] = {}
-    for field, message in fields_of(data):
+    for field, message in _fields_of(data):
         if field != 1 or not isinstance(message, bytes):
             continue
-        own = dict(fields_of(message))
+        own = dict(_fields_of(message))
         name = own.get(NAME, b"").decode()
         if name in INNER:
             continue
@@ -85,43 +91,16 @@ def row_of(data: bytes) -> Record:
     return row
 
 
-def fields_of(message: bytes) -> Iterator[tuple[int, Any]]:
+def _fields_of(message: bytes) -> Iterator[tuple[int, Any]]:
     """The numbered fields of a protobuf message: whole numbers, and bytes of what is longer."""
-    place = 0
-    while place < len(message):
-        key, place = _whole(message, place)
-        match key & 7:
-            case 0:
-                value, place = _whole(message, place)
-                yield key >> 3, value
-            case 2:
-                size, place = _whole(message, place)
-                if place + size > len(message):
-                    raise ValueError("a field that is longer than its message")
-                yield key >> 3, message[place : place + size]
-                place += size
-            case 1 | 5 as kind:
-                size = 8 if kind == 1 else 4
-                yield key >> 3, message[place : place + size]
-                place += size
-            case kind:
-                raise ValueError(f"a field of kind {kind}")
-
-
-def _whole(message: bytes, place: int) -> tuple[int, int]:
-    """A whole number of seven bits a byte, and where it ends."""
-    value = shift = 0
-    while True:
-        byte = message[place]
-        value, place, shift = value | (byte & 127) << shift, place + 1, shift + 7
-        if byte < 128:
-            return value, place
+    for field, _, value in fields_of(memoryview(message), 0):
+        yield field, value if isinstance(value, int) else bytes(value)
 
 
 def _vector(message: bytes) -> Any:
-    for field, value in fields_of(message):
+    for field, value in _fields_of(message):
         if field == FLOAT_VECTOR:
-            return np.frombuffer(dict(fields_of(value))[1], dtype="<f4")
+            return np.frombuffer(dict(_fields_of(value))[1], dtype="<f4")
         if field in PACKED:
             if PACKED[field] == "bfloat16":
                 return (np.frombuffer(value, dtype="<u2").astype(np.uint32) << 16).view(np.float32)
@@ -130,13 +109,12 @@ def _vector(message: bytes) -> Any:
 
 
 def _scalar(message: bytes) -> Any:
-    for field, value in fields_of(message):
-        inner = dict(fields_of(value)).get(1) if isinstance(value, bytes) else None
+    for field, value in _fields_of(message):
+        inner = dict(_fields_of(value)).get(1) if isinstance(value, bytes) else None
         if inner is None:
             return None
         if field in WHOLE:
-            found = _whole(inner, 0)[0] if isinstance(inner, bytes) else inner
-            return found - (1 << 64) if found >= 1 << 63 else found
+            return whole_number(memoryview(inner), 0)[0] if isinstance(inner, bytes) else inner
         if field in FLOATS:
             return float(np.frombuffer(inner, dtype=FLOATS[field])[0])
         if field in TEXTS:
@@ -150,29 +128,11 @@ def _scalar(message: bytes) -> Any:
 def _metric(blob: bytes) -> str:
     """What an index ranks by: of its pairs, that of ``metric_type``."""
     with suppress(LookupError, TypeError, ValueError):
-        for _, pair in fields_of(blob):
-            own = dict(fields_of(pair)) if isinstance(pair, bytes) and pair.startswith(b"\n") else {}
+        for _, pair in _fields_of(blob):
+            own = dict(_fields_of(pair)) if isinstance(pair, bytes) and pair.startswith(b"\n") else {}
             if own.get(1) == b"metric_type":
                 return str(own.get(2, b""), "ascii")
     return ""
-
-
-@contextmanager
-def _connected(place: StorePlace, file: Path) -> Iterator[sqlite3.Connection]:
-    try:
-        with closing(read_only(file, is_original=file == place.path.absolute())) as connection:
-            connection.text_factory = bytes
-            yield connection
-    except sqlite3.Error as error:
-        raise _unreadable(place, one_line(error).rstrip(".")) from error
-
-
-def _unreadable(place: StorePlace, why: str) -> CorpusError:
-    return CorpusError(
-        f"{place.shown} cannot be read: {why}.",
-        kept="Nothing was changed: it is only read.",
-        next_step="Open a copy of it with the version that wrote it: pip install 'milvus-lite<2.5'",
-    )
 
 
 KINDS = (

@@ -158,12 +158,16 @@ def plain(value: Any) -> Any:
     return type(value)(map(plain, value)) if type(value) in (list, tuple) else value
 
 
-def read_object_array(stream: Any) -> np.ndarray:
-    """An array of NumPy's file whose values are pickled; nothing is run.
+def read_array(stream: Any) -> np.ndarray:
+    """An array of NumPy's file; of one whose values are pickled, nothing is run.
 
     Raises:
         pickle.UnpicklingError: if it holds more than plain values and arrays.
     """
+    try:
+        return np.asarray(np.lib.format.read_array(stream, allow_pickle=False))
+    except ValueError:
+        stream.seek(0)
     version = np.lib.format.read_magic(stream)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, _, _ = read(stream)
@@ -190,10 +194,5 @@ def arrays_with_objects(path: Path) -> dict[str, np.ndarray]:
     with zipfile.ZipFile(path) as file:
         for name in file.namelist():
             with file.open(name) as stream:
-                try:
-                    found = np.lib.format.read_array(stream, allow_pickle=False)
-                except ValueError:
-                    stream.seek(0)
-                    found = read_object_array(stream)
-            arrays[name.removesuffix(".npy")] = found
+                arrays[name.removesuffix(".npy")] = read_array(stream)
     return arrays

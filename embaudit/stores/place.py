@@ -161,44 +161,32 @@ class ReadOptions:
     seed: int = 0
 
 
-class SeveralFit(UsageError):
+class Several(UsageError):
+    """Several things may be meant.
+
+    Attributes:
+        names: of these, if each may be looked at by itself.
+    """
+
+    def __init__(self, happened: str, *, kept: str = "", next_step: str = "", names: Sequence[str] = ()) -> None:
+        super().__init__(happened, kept=kept, next_step=next_step)
+        self.names = tuple(names)
+
+
+class SeveralFit(Several):
     """Several columns or types of numbers may be meant, of which the dimension of a function may tell the right one."""
 
 
 class SeveralTexts(SeveralFit):
-    """Several columns may be the texts, of which the vectors of a function may tell the right one.
-
-    Attributes:
-        names: of these columns.
-    """
-
-    def __init__(self, happened: str, *, kept: str = "", next_step: str = "", names: Sequence[str] = ()) -> None:
-        super().__init__(happened, kept=kept, next_step=next_step)
-        self.names = tuple(names)
+    """Several columns may be the texts, of which the vectors of a function may tell the right one."""
 
 
 class SeveralVectors(SeveralFit):
-    """Several columns may be the vectors, each of which may be looked at by itself.
-
-    Attributes:
-        names: of these columns.
-    """
-
-    def __init__(self, happened: str, *, kept: str = "", next_step: str = "", names: Sequence[str] = ()) -> None:
-        super().__init__(happened, kept=kept, next_step=next_step)
-        self.names = tuple(names)
+    """Several columns may be the vectors, each of which may be looked at by itself."""
 
 
-class SeveralParts(UsageError):
-    """Several collections, tables or splits may be meant, each of which may be looked at by itself.
-
-    Attributes:
-        names: of these.
-    """
-
-    def __init__(self, happened: str, *, kept: str = "", next_step: str = "", names: Sequence[str] = ()) -> None:
-        super().__init__(happened, kept=kept, next_step=next_step)
-        self.names = tuple(names)
+class SeveralParts(Several):
+    """Several collections, tables or splits may be meant, each of which may be looked at by itself."""
 
 
 LISTED = 12

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -12,8 +11,17 @@ from typing import Any
 from embaudit.stores.nested import column_of
 from embaudit.stores.place import ReadOptions, SqlTable, StorePlace, is_query, quoted, source_of
 from embaudit.stores.postgres_search import search_of_table
-from embaudit.stores.store import BATCH_ROWS, LOOKED_AT, Metric, StoreColumn, StoreKind, StoreTable, Values, needed
-from embaudit.words.errors import CorpusError, one_line
+from embaudit.stores.store import (
+    BATCH_ROWS,
+    LOOKED_AT,
+    Metric,
+    StoreColumn,
+    StoreKind,
+    StoreTable,
+    Values,
+    explained,
+    needed,
+)
 from embaudit.words.masking import keep_credentials
 
 SCHEMES = ("postgresql", "postgres")
@@ -36,13 +44,15 @@ SNAPSHOT = """
 SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY;
 SET LOCAL synchronize_seqscans = off; SET LOCAL max_parallel_workers_per_gather = 0
 """
+CHECK = "Check the address, and that you may read the table; PGPASSWORD keeps a password out of sight."
 
 
 def open_postgres(place: StorePlace, asked: ReadOptions) -> StoreTable:
     """A table or view of a database, or what a query gives."""
     keep_credentials(place.named)
     psycopg = needed("psycopg", "postgres", place.shown)
-    with _explained(psycopg, place):
+    guarded = partial(explained, place.shown, CHECK, psycopg.Error)
+    with guarded():
         connection = psycopg.connect(place.named)
         connection.execute(SNAPSHOT)
         _know_pgvector(connection, place)
@@ -57,18 +67,14 @@ def open_postgres(place: StorePlace, asked: ReadOptions) -> StoreTable:
 
     def read(names: Sequence[str]) -> Iterator[Mapping[str, Values]]:
         chosen = _chosen(names, {name: column.type for name, column in columns.items()})
-        with _explained(psycopg, place), connection.cursor("embaudit", binary=True) as cursor:
+        with guarded(), connection.cursor("embaudit", binary=True) as cursor:
             cursor.execute(f"SELECT {chosen} FROM {source}")
             while rows := cursor.fetchmany(BATCH_ROWS):
                 yield {name: _plain(values) for name, values in zip(names, zip(*rows, strict=True), strict=True)}
 
     shown = f"{place.shown}, {called}"
     types = {name: column.type for name, column in columns.items()}
-    search = (
-        None
-        if is_query(asked.part)
-        else search_of_table(connection, source, types, partial(_explained, psycopg, place))
-    )
+    search = None if is_query(asked.part) else search_of_table(connection, source, types, guarded)
     return StoreTable(shown, columns, read, rows=count, metric=metric, is_pinned=True, search=search)
 
 
@@ -120,18 +126,6 @@ def _metric(connection: Any, called: str) -> Metric:
     made = [row[0] for row in connection.execute(INDEXES, [f"% ON %{name}%USING%"])]
     found = {OPERATORS[word] for one in made for word in OPERATOR.findall(one)}
     return found.pop() if len(found) == 1 else ""
-
-
-@contextmanager
-def _explained(psycopg: Any, place: StorePlace) -> Iterator[None]:
-    try:
-        yield
-    except psycopg.Error as error:
-        raise CorpusError(
-            f"{place.shown} cannot be read: {one_line(error)}",
-            kept="Nothing was changed: it is only read.",
-            next_step="Check the address, and that you may read the table; PGPASSWORD keeps a password out of sight.",
-        ) from error
 
 
 KINDS = (

@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from embaudit.stores.copies import copied, read_only
+from embaudit.stores.copies import connected, copied
 from embaudit.stores.nested import Record, at, table_of_records
 from embaudit.stores.pickled import OnlyThese, stand_ins
 from embaudit.stores.place import ReadOptions, StorePlace, part_meant
 from embaudit.stores.qdrant_search import search_of_client, search_of_rows
 from embaudit.stores.servers import address_of, answers, counted, patiently, quiet, without_user
-from embaudit.stores.store import Metric, StoreColumn, StoreKind, StoreTable, Values, needed
+from embaudit.stores.store import ONLY_READ, Metric, StoreColumn, StoreKind, StoreTable, Values, needed
 from embaudit.words.errors import CorpusError, UsageError, one_line
 from embaudit.words.masking import keep_secret
 
@@ -39,6 +39,7 @@ METRICS: Mapping[str, Metric] = {"cosine": "cosine", "dot": "dot", "euclid": "l2
 TITLE = "qdrant - vector search engine"
 POINTS_AT_ONCE = 1_000
 SECONDS = 60
+CHECK = "Check that it is the folder that QdrantClient(path=…) was given."
 
 
 def _classes() -> dict[str, type]:
@@ -55,7 +56,9 @@ def open_folder(place: StorePlace, asked: ReadOptions) -> StoreTable:
         meta = json.loads((place.path / META).read_text(encoding="utf-8"))
         aliases, collections = dict(meta.get("aliases") or {}), dict(meta["collections"])
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise _unreadable(place, f"its {META} is damaged") from error
+        raise CorpusError(
+            f"{place.shown} cannot be read: its {META} is damaged.", kept=ONLY_READ, next_step=CHECK
+        ) from error
     asked_for = aliases.get(asked.part, asked.part) if asked.part else None
     name = part_meant(list(collections), asked_for, place.shown)
     file = place.path / FOLDER / name / FILE
@@ -169,24 +172,13 @@ def _with_vectors(table: StoreTable, sizes: Mapping[str, tuple[int, Metric]]) ->
 @contextmanager
 def _connected(place: StorePlace, file: Path) -> Iterator[sqlite3.Connection]:
     """The database of a collection, which cannot be written to; an empty one where none was written yet."""
-    try:
-        if not file.exists():
-            with closing(sqlite3.connect(":memory:")) as connection:
-                connection.execute("CREATE TABLE points (id TEXT, point BLOB)")
-                yield connection
-            return
-        with closing(read_only(file, is_original=file.is_relative_to(place.path.absolute()))) as connection:
+    if file.exists():
+        with connected(place, file, CHECK) as connection:
             yield connection
-    except sqlite3.Error as error:
-        raise _unreadable(place, one_line(error).rstrip(".")) from error
-
-
-def _unreadable(place: StorePlace, why: str) -> CorpusError:
-    return CorpusError(
-        f"{place.shown} cannot be read: {why}.",
-        kept="Nothing was changed: it is only read.",
-        next_step="Check that it is the folder that QdrantClient(path=…) was given.",
-    )
+        return
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute("CREATE TABLE points (id TEXT, point BLOB)")
+        yield connection
 
 
 def open_server(place: StorePlace, asked: ReadOptions) -> StoreTable:

@@ -8,14 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice, product
-from typing import Any
+from pathlib import Path
 
 from embaudit.stores.columns import IDS, is_vector
-from embaudit.stores.copies import copied, read_only
+from embaudit.stores.copies import CHECK, connected, copied
 from embaudit.stores.nested import batched, column_of, is_prose
 from embaudit.stores.place import ReadOptions, SqlTable, StorePlace, is_query, quoted, source_of
 from embaudit.stores.store import BATCH_ROWS, LOOKED_AT, Metric, StoreColumn, StoreKind, StoreTable, Values, needed
-from embaudit.words.errors import CorpusError, EmptyStore, UsageError
+from embaudit.words.errors import EmptyStore, UsageError
 
 MAGIC = b"SQLite format 3\0"
 VEC0 = re.compile(r"using\s+vec0\b", re.IGNORECASE)
@@ -133,33 +133,23 @@ def _may_name(mine: str, column: StoreColumn, theirs: str, table: str) -> bool:
 
 
 @contextmanager
-def _connected(place: StorePlace, file: Any) -> Iterator[sqlite3.Connection]:
-    """A connection that cannot write, nor create files beside the store, with errors that name it."""
-    try:
-        connection = read_only(file, is_original=file == place.path.absolute())
-        try:
-            connection.text_factory = lambda raw: raw.decode("utf-8", errors="replace")
-            if connection.execute("SELECT 1 FROM sqlite_master WHERE sql LIKE '%using vec0%'").fetchone():
-                vec = needed("sqlite_vec", "sqlite-vec", place.shown)
-                if not hasattr(connection, "enable_load_extension"):
-                    raise UsageError(
-                        f"{place.shown} has tables of sqlite-vec, an extension, and this Python's sqlite3 was built "
-                        "without extensions.",
-                        next_step="Use another Python (conda's, Debian's or Homebrew's can), or export the table: "
-                        "SELECT rowid, vec_to_json(embedding) FROM TABLE",
-                    )
-                connection.enable_load_extension(True)
-                vec.load(connection)
-                connection.enable_load_extension(False)
-            yield connection
-        finally:
-            connection.close()
-    except sqlite3.Error as error:
-        raise CorpusError(
-            f"{place.shown} cannot be read: {error}.",
-            kept="Nothing was changed: it is only read.",
-            next_step="Check the file: sqlite3 FILE 'PRAGMA integrity_check'",
-        ) from error
+def _connected(place: StorePlace, file: Path) -> Iterator[sqlite3.Connection]:
+    """A connection for any text, and with sqlite-vec if the file needs it."""
+    with connected(place, file, CHECK) as connection:
+        connection.text_factory = lambda raw: raw.decode("utf-8", errors="replace")
+        if connection.execute("SELECT 1 FROM sqlite_master WHERE sql LIKE '%using vec0%'").fetchone():
+            vec = needed("sqlite_vec", "sqlite-vec", place.shown)
+            if not hasattr(connection, "enable_load_extension"):
+                raise UsageError(
+                    f"{place.shown} has tables of sqlite-vec, an extension, and this Python's sqlite3 was built "
+                    "without extensions.",
+                    next_step="Use another Python (conda's, Debian's or Homebrew's can), or export the table: "
+                    "SELECT rowid, vec_to_json(embedding) FROM TABLE",
+                )
+            connection.enable_load_extension(True)
+            vec.load(connection)
+            connection.enable_load_extension(False)
+        yield connection
 
 
 def _table(connection: sqlite3.Connection, name: str) -> SqlTable:

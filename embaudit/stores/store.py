@@ -24,7 +24,7 @@ from embaudit.corpora.tables import report_damage
 from embaudit.statistics import exact_share, grouped_half_width
 from embaudit.stores.place import ReadOptions, StorePlace
 from embaudit.stores.template import Template
-from embaudit.words.errors import CorpusError, UsageError
+from embaudit.words.errors import CorpusError, UsageError, one_line
 
 if TYPE_CHECKING:
     from embaudit.stores.search import OpenSearch, StoreSearch
@@ -251,6 +251,7 @@ class StoreKind:
 
 
 FETCH = "Export it again, or fetch it again."
+ONLY_READ = "Nothing was changed: it is only read."
 
 
 @contextmanager
@@ -263,6 +264,15 @@ def reported(shown: str) -> Iterator[None]:
         raise CorpusError(f"There is no file {shown}.", next_step="Check the path.") from error
     except OSError as error:
         raise os_failure(shown, error) from error
+
+
+@contextmanager
+def explained(shown: str, next_step: str, *errors: type[Exception], kept: str = ONLY_READ) -> Iterator[None]:
+    """Errors of a store's own library, or of SQLite, as a CorpusError that names the store."""
+    try:
+        yield
+    except errors as error:
+        raise CorpusError(f"{shown} cannot be read: {one_line(error)}", kept=kept, next_step=next_step) from error
 
 
 def needed(module: str, extra: str, shown: str) -> Any:

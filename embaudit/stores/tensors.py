@@ -24,8 +24,8 @@ import numpy as np
 from embaudit.stores.arrays import table_of_arrays, table_of_object
 from embaudit.stores.pickled import unpickled_value, unpickled_values
 from embaudit.stores.place import ReadOptions, StorePlace
-from embaudit.stores.store import FETCH, StoreKind, StoreTable, needed, reported
-from embaudit.words.errors import CorpusError, UsageError, one_line
+from embaudit.stores.store import FETCH, StoreKind, StoreTable, explained, needed, reported
+from embaudit.words.errors import CorpusError, UsageError
 
 NPY, PICKLE_ENDS = b"\x93NUMPY", b"."
 PICKLES = tuple(bytes([0x80, protocol]) for protocol in range(2, 6))
@@ -53,7 +53,7 @@ def form_of(some: Sequence[bytes], column: str) -> tuple[str, Unpack] | None:
         UsageError: if they are something that is not opened here.
     """
     if all(one.startswith(NPY) for one in some):
-        return "numpy.save's", _tried(_npy)
+        return "numpy.save's", _tried(lambda value: np.lib.format.read_array(io.BytesIO(value), allow_pickle=False))
     if all(one.startswith(PICKLES) and one.endswith(PICKLE_ENDS) for one in some):
         return "pickled", _tried(unpickled_value)
     if all(one.lstrip()[:1] == b"[" and one.rstrip()[-1:] == b"]" for one in some) and _json(some[0]) is not None:
@@ -92,10 +92,6 @@ def _as_vector(found: Any) -> Any:
     return found[0] if len(found) == 1 and isinstance(found[0], list | tuple | np.ndarray) else found
 
 
-def _npy(value: bytes) -> Any:
-    return np.lib.format.read_array(io.BytesIO(value), allow_pickle=False)
-
-
 def _json(value: bytes) -> Any:
     try:
         found = json.loads(value)
@@ -111,12 +107,12 @@ def open_safetensors(place: StorePlace, asked: ReadOptions) -> StoreTable:
     """The tensors of one length; texts are in a file beside them (``--texts``)."""
     from safetensors import SafetensorError, safe_open
 
-    with reported(place.shown):
-        try:
-            with safe_open(place.path, framework="pt") as file:
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (it is no dictionary)
-        except SafetensorError as error:
-            raise CorpusError(f"{place.shown} cannot be read: {one_line(error)}", next_step=FETCH) from error
+    with (
+        reported(place.shown),
+        explained(place.shown, FETCH, SafetensorError, kept=""),
+        safe_open(place.path, framework="pt") as file,
+    ):
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (it is no dictionary)
     return table_of_arrays(place.shown, tensors)
 
 
@@ -124,7 +120,7 @@ def open_torch(place: StorePlace, asked: ReadOptions) -> StoreTable:
     """A tensor, or tensors and lists by name; nothing else is unpickled."""
     import torch
 
-    with reported(place.shown):
+    with reported(place.shown), explained(place.shown, FETCH, pickle.UnpicklingError, RuntimeError, kept=""):
         try:
             content: Any = torch.load(place.path, map_location="cpu", weights_only=not asked.allow_pickle)
         except pickle.UnpicklingError as error:
@@ -134,8 +130,8 @@ def open_torch(place: StorePlace, asked: ReadOptions) -> StoreTable:
                     kept="Nothing was unpickled.",
                     next_step="Save tensors and lists alone, or, if you trust the file: --allow-pickle",
                 ) from error
-            raise CorpusError(f"{place.shown} cannot be read: {one_line(error)}", next_step=FETCH) from error
-        except (EOFError, OSError):
+            raise
+        except (EOFError, OSError, RuntimeError):
             raise
         except Exception as error:
             # What is no pickle at all ends its reader in any way.

@@ -126,10 +126,6 @@ def staging_at(place: str) -> str:
     return str(Path(parts.path).absolute()) if parts.scheme in ("file", "local") else place.rstrip("/")
 
 
-def _default_staging(settings: dict[str, Any]) -> str:
-    return str(Path(settings["home"]) / "staging")
-
-
 class Settings(BaseSettings):
     """Locations and limits of this machine; ``embaudit.measures.listed`` says what to compute."""
 
@@ -160,7 +156,7 @@ class Settings(BaseSettings):
         default=None, description="URL where HOME/reports is served; without it, the Prefect UI names the file"
     )
     staging: Annotated[str, AfterValidator(staging_at)] = Field(
-        default_factory=_default_staging,
+        default_factory=lambda settings: str(Path(settings["home"]) / "staging"),
         validate_default=True,
         description="staged results: a folder, or an address such as s3://bucket/prefix; default HOME/staging",
     )

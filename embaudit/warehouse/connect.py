@@ -9,9 +9,9 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import duckdb
 from tenacity import (
@@ -154,59 +154,44 @@ READER_MEMORY = "4GB"
 # Locked from the start: readers of one file in one process share settings, so a second one could not set any.
 READER = {"enable_external_access": "false", "lock_configuration": "true"}
 MAX_PAUSE_SECONDS = 5.0
-Answer = TypeVar("Answer")
+Opened: TypeAlias = AbstractContextManager[duckdb.DuckDBPyConnection]
 
 
-@contextmanager
-def open_writer(place: Warehouse | str, wait_seconds: float) -> Iterator[duckdb.DuckDBPyConnection]:
+def open_writer(place: Warehouse | str, wait_seconds: float) -> Opened:
     """The only writing connection, migrated to the current schema; keep it open briefly.
 
     Raises:
         WarehouseError: if another process keeps it locked, or it was written by a newer embaudit.
         StorageError: if the disk is full or not writable.
     """
-    warehouse = warehouse_at(place)
-    opened = (
-        open_lake_writer(warehouse, wait_seconds, WRITER_MEMORY)
-        if isinstance(warehouse, Lake)
-        else _open_file_writer(warehouse, wait_seconds)
-    )
-    with opened as connection:
-        yield connection
+    at = warehouse_at(place)
+    if isinstance(at, Lake):
+        return open_lake_writer(at, wait_seconds, WRITER_MEMORY)
+    return _open_file_writer(at, wait_seconds)
 
 
-@contextmanager
-def open_reader(place: Warehouse | str, wait_seconds: float = 5.0) -> Iterator[duckdb.DuckDBPyConnection]:
+def open_reader(place: Warehouse | str, wait_seconds: float = 5.0) -> Opened:
     """A read-only connection that can neither access other files nor change settings.
 
     Raises:
         WarehouseError: if there is no warehouse, or it is locked or newer.
     """
-    warehouse = warehouse_at(place)
-    opened = (
-        open_lake_reader(warehouse, wait_seconds, READER_MEMORY)
-        if isinstance(warehouse, Lake)
-        else _open_file_reader(warehouse, wait_seconds)
-    )
-    with opened as connection:
-        yield connection
+    at = warehouse_at(place)
+    if isinstance(at, Lake):
+        return open_lake_reader(at, wait_seconds, READER_MEMORY)
+    return _open_file_reader(at, wait_seconds)
 
 
-@contextmanager
-def open_source(place: Warehouse | str, wait_seconds: float) -> Iterator[duckdb.DuckDBPyConnection]:
+def open_source(place: Warehouse | str, wait_seconds: float) -> Opened:
     """The warehouse read-only, on a connection that can write other files: for exports, never for user SQL.
 
     Raises:
         WarehouseError: as ``open_reader``.
     """
-    warehouse = warehouse_at(place)
-    opened = (
-        open_lake_source(warehouse, wait_seconds, WRITER_MEMORY)
-        if isinstance(warehouse, Lake)
-        else _open_file_source(warehouse, wait_seconds)
-    )
-    with opened as connection:
-        yield connection
+    at = warehouse_at(place)
+    if isinstance(at, Lake):
+        return open_lake_source(at, wait_seconds, WRITER_MEMORY)
+    return _open_file_source(at, wait_seconds)
 
 
 @contextmanager
@@ -312,7 +297,7 @@ def _connect(
     return connection
 
 
-def _retry(wait_seconds: float, attempt: Callable[[], Answer]) -> Answer | None:
+def _retry(wait_seconds: float, attempt: Callable[[], T]) -> T | None:
     """Retry with growing pauses while another connection has the file open; None on timeout."""
     deadline = time.monotonic() + wait_seconds
     growing = wait_exponential(multiplier=0.1, max=MAX_PAUSE_SECONDS)

@@ -18,7 +18,7 @@ from embaudit.declared.option import written_as
 from embaudit.embedders.endpoint.client import KEY_VARIABLE
 from embaudit.embedders.endpoint.recognise import is_address, is_loopback
 from embaudit.embedders.opened import is_checkpoint
-from embaudit.questions.asked import QUESTIONS, question_of
+from embaudit.questions.names import model_of, question_of
 from embaudit.questions.passport.passport import read_passport
 from embaudit.questions.question import Question
 from embaudit.stores.place import StorePlace
@@ -136,7 +136,7 @@ def read_questions(
 
 def _keys(asks: str) -> dict[str, str]:
     """The fields of a question by what a list may call them: as their option is, or as from Python."""
-    fields = QUESTIONS[asks].model_fields
+    fields = model_of(asks).model_fields
     return {name: name for name in fields} | {
         written.name.replace("-", "_"): name for name, field in fields.items() if (written := written_as(field)).name
     }

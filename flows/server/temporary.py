@@ -1,9 +1,12 @@
-"""The temporary Prefect server of a process without a configured one; it never outlives the process.
+"""The temporary Prefect server of a process without a configured one; it ends with the process, however that ends.
 
-Reports a lost Prefect server in one paragraph instead of its client's traceback.
+``python -m embaudit_flows.server.temporary SOCKET COMMAND`` is the server: the number of the inherited listening
+socket, and the command's process id, so that it shows in ``ps``. Standard input is a pipe whose other end is held only
+by the command: the system closes it when the command is gone, even if it was killed. (Linux's parent-death signal would
+come when the thread that started the server ends, and macOS has none.)
 
-The hub's network errors have been translated by the time they get here, so a bare transport error comes from Prefect's
-client.
+A server that is lost is reported in one paragraph instead of its client's traceback. The hub's network errors have been
+translated by the time they get here, so a bare transport error comes from Prefect's client.
 """
 
 from __future__ import annotations
@@ -19,12 +22,13 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from importlib.metadata import version
 from pathlib import Path
 
 from embaudit.words.errors import EmbauditError, ServerError, StorageError, causes_of, machine_failure, one_line
-from embaudit_flows.server.process import DATABASE, MODULE
 
+MODULE, DATABASE = "embaudit_flows.server.temporary", "prefect.db"
 SECONDS_TO_STOP = 5
 # It takes 9 to 16 s to answer on two cores, more on a busy machine.
 SECONDS_TO_START = 120
@@ -239,3 +243,44 @@ def _has_current_folder() -> bool:
     except OSError:
         return False
     return True
+
+
+def serve() -> None:
+    """Serve until the command stops this process or has ended."""
+    threading.Thread(target=_end_with_command, name="end with command", daemon=True).start()
+    # Prefect reads .env and prefect.toml in its current folder; those of the command's are for the user's own server.
+    folder = Path(os.environ["PREFECT_HOME"])
+    os.chdir(folder)
+    # Imported after starting the thread: it takes seconds, and the command may be killed meanwhile.
+    import uvicorn
+    from filelock import FileLock
+
+    is_migrated = folder / "migrated"
+    lock = FileLock(folder / "starting.lock")
+
+    class Server(uvicorn.Server):
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            # One at a time: a new database is migrated, and two servers would both create its tables.
+            with lock:
+                if not is_migrated.exists():
+                    # Absent or half-migrated: a command that is interrupted takes its server with it.
+                    for file in folder.glob(f"{DATABASE}*"):
+                        file.unlink()
+                await super().startup(sockets)
+                is_migrated.touch()
+
+    # One worker, whatever WEB_CONCURRENCY says of the user's own servers.
+    application = "prefect.server.api.server:create_app"
+    config = uvicorn.Config(application, factory=True, log_level="error", lifespan="on", workers=1)
+    Server(config).run(sockets=[socket.socket(fileno=int(sys.argv[1]))])
+
+
+def _end_with_command() -> None:
+    while os.read(0, 1024):
+        pass
+    # A graceful shutdown may wait forever, and nobody is left to serve. SQLite survives this.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    serve()

@@ -16,8 +16,6 @@ from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
 
 from embaudit.api.reading import open_warehouse
-from embaudit.questions.asked import QUESTIONS
-from embaudit.questions.names import ASKS
 from embaudit_flows.ask import AnswerOutcome, AnswerProblem, ask
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -38,10 +36,6 @@ def rows(home: Path, sql: str) -> list[dict[str, Any]]:
 def artifact(key: str) -> list[Any]:
     with get_client(sync_client=True) as client:
         return client.read_artifacts(artifact_filter=ArtifactFilter(key=ArtifactFilterKey(any_=[key])))
-
-
-def test_questions_that_end_in_a_report_are_those_that_are_kept() -> None:
-    assert tuple(QUESTIONS) == ASKS
 
 
 def test_three_nights_of_an_index(home: Path, index: Index) -> None:

@@ -13,9 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embaudit.corpora.catalog import CORPORA
-from embaudit.corpora.draw import Draw, pair_text
+from embaudit.corpora.draw import BLANK, Draw, Flaw, Text, TextPair, keep_rows, pair_text
 from embaudit.corpora.load import load_corpus
-from embaudit.corpora.tally import BLANK, Flaw, Text, TextPair, keep_rows
 
 LINES = st.lists(st.sampled_from([*(f"text {place}" for place in range(12)), "", "broken"]), max_size=60)
 

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from embaudit.corpora.draw import IngestCounts, TextPair
 from embaudit.corpora.judged import load_judged
 from embaudit.corpora.load import load_corpus
-from embaudit.corpora.tally import IngestCounts, TextPair
 from embaudit.words.errors import CorpusError
 
 Write = Callable[[str, bytes | str], str]

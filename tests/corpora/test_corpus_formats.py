@@ -18,8 +18,8 @@ from fake_hub import json_lines
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from embaudit.corpora.draw import Corpus, IngestCounts, TextPair
 from embaudit.corpora.load import load_corpus
-from embaudit.corpora.tally import Corpus, IngestCounts, TextPair
 from embaudit.words.errors import CorpusError
 
 Write = Callable[[str, bytes | str], str]

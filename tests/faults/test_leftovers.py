@@ -106,7 +106,7 @@ def test_a_killed_audit_takes_its_workers_and_their_server_with_it(
     servers = [
         pid
         for pid, arguments in family.items()
-        if "embaudit_flows.server.process" in arguments or "uvicorn" in arguments
+        if "embaudit_flows.server.temporary" in arguments or "uvicorn" in arguments
     ]
     pool = [pid for pid, arguments in family.items() if "spawn_main" in arguments]
     assert len(servers) == 1, family
@@ -149,7 +149,7 @@ def test_doctor_names_leftovers_and_what_to_type_and_nobody_else_s_servers(tmp_p
         return parent, pid
 
     environment = {**os.environ, "EMBAUDIT_HOME": str(tmp_path), "HF_HUB_OFFLINE": "1", "COLUMNS": "200"}
-    ours, left = orphan("embaudit_flows.server.process")
+    ours, left = orphan("embaudit_flows.server.temporary")
     other, not_ours = orphan("uvicorn", "--factory", "prefect.server.api.server:create_app")
     try:
         printed = run_here(("doctor",), environment, tmp_path).stdout

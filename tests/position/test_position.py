@@ -18,9 +18,9 @@ from embaudit.checkpoint import Checkpoint, Encoder
 from embaudit.measures.collection import collection_of as staged_collection
 from embaudit.measures.collection import read_collection, start_of
 from embaudit.measures.position import DEPTHS, PositionSettings
-from embaudit.measures.position import findings as found_by
+from embaudit.measures.position import work as found_by
 from embaudit.measures.position.depths import Duel, Gains, draw_duels, is_lost
-from embaudit.measures.position.findings import section
+from embaudit.measures.position.work import section
 from embaudit.measures.quality.material import Collection
 from embaudit.words.estimate import Estimate
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from embaudit.corpora.draw import TextPair
 from embaudit.corpora.judged import load_judged
 from embaudit.corpora.load import load_corpus
-from embaudit.corpora.tally import TextPair
 from embaudit.declared.rule import Level
 from embaudit.measures.quality.alternatives import Alternative
 from embaudit.measures.quality.counterfactual import counterfactual_findings, holm, not_after_tokenizer

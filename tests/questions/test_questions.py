@@ -20,8 +20,8 @@ from embaudit.cli.question import flag_of
 from embaudit.declared.option import Argument, written_as
 from embaudit.questions import names
 from embaudit.questions.answered import answer_key, parameters_of, question_key, subjects_of
-from embaudit.questions.asked import model_of
 from embaudit.questions.check.question import CheckQuestion
+from embaudit.questions.names import model_of
 from embaudit.questions.parity.question import ParityQuestion
 from embaudit.questions.question import Question
 from embaudit.questions.search.question import SearchQuestion

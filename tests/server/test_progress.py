@@ -16,7 +16,7 @@ from small_audits import AskedAgain, Audited
 
 import embaudit as library
 from embaudit.api.audit import NotebookDisplay, shown_to_caller
-from embaudit.cli.display import TerminalDisplay
+from embaudit.cli.waiting import TerminalDisplay
 from embaudit.measures import MEASURES
 from embaudit.steps.progress import measuring, show, shown_on
 

@@ -105,10 +105,6 @@ ALBERT = Family(
 # The encoder of T5, mT5 and UMT5: GTR, Sentence-T5, Instructor. Unscaled logits, with a relative position bias.
 #
 # T5 computes the bias in its first layer and returns it before the attention weights; UMT5 has one in every layer.
-def _finish_t5(layer: Any, Y: torch.Tensor, H: torch.Tensor) -> torch.Tensor:
-    return layer.layer[-1](Y)
-
-
 T5 = Family(
     name="t5",
     model_types=("t5", "mt5"),
@@ -120,7 +116,7 @@ T5 = Family(
     value=Projection("layer.0.SelfAttention.v"),
     output="layer.0.SelfAttention.o",
     norm_placement="pre",
-    finish=_finish_t5,
+    finish=lambda layer, Y, H: layer.layer[-1](Y),
     shared_position_bias="encoder.block.0.layer.0.SelfAttention.relative_attention_bias",
 )
 UMT5 = replace(
@@ -156,10 +152,6 @@ ROTARY_POST_NORM = Family(
 # ModernBERT: pre-norm, W_q, W_k and W_v in one matrix, rotary positions, local attention in most layers.
 #
 # The first layer has no norm before attention (the embeddings are already normed), so ``read`` is H there.
-def _finish_modernbert(layer: Any, Y: torch.Tensor, H: torch.Tensor) -> torch.Tensor:
-    return Y + layer.mlp(layer.mlp_norm(Y))
-
-
 MODERNBERT = Family(
     name="modernbert",
     model_types=("modernbert",),
@@ -170,17 +162,13 @@ MODERNBERT = Family(
     value=Projection("attn.Wqkv", "stacked"),
     output="attn.Wo",
     norm_placement="pre",
-    finish=_finish_modernbert,
+    finish=lambda layer, Y, H: Y + layer.mlp(layer.mlp_norm(Y)),
 )
 
 
 # Llama's layer: pre-norm, rotary positions, grouped queries. E5-Mistral, GTE-Qwen2, Qwen3-Embedding, EuroBERT.
 #
 # Qwen3 norms each head's queries and keys; Phi-3 has W_q, W_k and W_v in one matrix; EuroBERT is bidirectional.
-def _finish_llama(layer: Any, Y: torch.Tensor, H: torch.Tensor) -> torch.Tensor:
-    return Y + layer.mlp(layer.post_attention_layernorm(Y))
-
-
 LLAMA = Family(
     name="llama",
     model_types=("llama", "mistral", "qwen2", "eurobert"),
@@ -191,7 +179,7 @@ LLAMA = Family(
     value=Projection("self_attn.v_proj"),
     output="self_attn.o_proj",
     norm_placement="pre",
-    finish=_finish_llama,
+    finish=lambda layer, Y, H: Y + layer.mlp(layer.post_attention_layernorm(Y)),
 )
 QWEN3 = replace(LLAMA, name="qwen3", model_types=("qwen3",), query_norm="self_attn.q_norm")
 _FUSED = Projection("self_attn.qkv_proj", "stacked")
@@ -227,10 +215,6 @@ GEMMA3: Family = replace(
 
 
 # GPT-2: pre-norm, with W_q, W_k and W_v in one transposed matrix (Conv1D).
-def _finish_gpt2(layer: Any, Y: torch.Tensor, H: torch.Tensor) -> torch.Tensor:
-    return Y + layer.mlp(layer.ln_2(Y))
-
-
 GPT2 = Family(
     name="gpt2",
     model_types=("gpt2",),
@@ -241,21 +225,13 @@ GPT2 = Family(
     value=Projection("attn.c_attn", "stacked"),
     output="attn.c_proj",
     norm_placement="pre",
-    finish=_finish_gpt2,
+    finish=lambda layer, Y, H: Y + layer.mlp(layer.ln_2(Y)),
 )
 
 
 # GPT-NeoX and Pythia: query, key and value rows head by head in one matrix; attention and MLP in parallel.
 #
 # The config can also make them sequential, as in other pre-norm models: two families share the model type.
-def _finish_parallel(layer: Any, Y: torch.Tensor, H: torch.Tensor) -> torch.Tensor:
-    return Y + layer.mlp(layer.post_attention_layernorm(H))
-
-
-def _finish_gpt_neox(layer: Any, Y: torch.Tensor, H: torch.Tensor) -> torch.Tensor:
-    return Y + layer.mlp(layer.post_attention_layernorm(Y))
-
-
 GPT_NEOX = Family(
     name="gpt-neox",
     model_types=("gpt_neox",),
@@ -267,14 +243,14 @@ GPT_NEOX = Family(
     value=Projection("attention.query_key_value", "interleaved"),
     output="attention.dense",
     norm_placement="parallel",
-    finish=_finish_parallel,
+    finish=lambda layer, Y, H: Y + layer.mlp(layer.post_attention_layernorm(H)),
 )
 GPT_NEOX_SEQUENTIAL = replace(
     GPT_NEOX,
     name="gpt-neox-sequential",
     fits=lambda config: not config.use_parallel_residual,
     norm_placement="pre",
-    finish=_finish_gpt_neox,
+    finish=lambda layer, Y, H: Y + layer.mlp(layer.post_attention_layernorm(Y)),
 )
 
 

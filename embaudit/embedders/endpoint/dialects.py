@@ -128,10 +128,6 @@ def _from_base64(row: str) -> np.ndarray:
         return np.frombuffer(content, dtype="<f4").astype(np.float64)
 
 
-def _openai_body(texts: Sequence[str], model: str | None, encoding: Encoding) -> dict[str, Any]:
-    return {"input": list(texts), "model": model or "default", "encoding_format": encoding}
-
-
 def _openai_rows(answer: Any) -> list[Any]:
     data = answer.get("data") if isinstance(answer, dict) else None
     if not isinstance(data, list) or not all(isinstance(entry, dict) and "embedding" in entry for entry in data):
@@ -143,18 +139,10 @@ def _openai_rows(answer: Any) -> list[Any]:
     return [entry["embedding"] for _, entry in sorted(zip(places, data, strict=True), key=lambda pair: pair[0])]
 
 
-def _tei_body(texts: Sequence[str], model: str | None, encoding: Encoding) -> dict[str, Any]:
-    return {"inputs": list(texts), "truncate": True}
-
-
 def _tei_rows(answer: Any) -> list[Any]:
     if not isinstance(answer, list):
         raise BadAnswer("it is no list of vectors")
     return answer
-
-
-def _ollama_body(texts: Sequence[str], model: str | None, encoding: Encoding) -> dict[str, Any]:
-    return {"model": model, "input": list(texts), "truncate": True}
 
 
 def _ollama_rows(answer: Any) -> list[Any]:
@@ -168,23 +156,26 @@ OPENAI = Dialect(
     "openai",
     "/v1/embeddings",
     False,
-    _openai_body,
+    lambda texts, model, encoding: {"input": list(texts), "model": model or "default", "encoding_format": encoding},
     _openai_rows,
     ("/v1/models", "data", "id"),
     hosts=("api.openai.com",),
 )
 # As infinity serves it, and as it is behind a proxy that adds the prefix.
 OPENAI_WITHOUT_PREFIX = replace(OPENAI, path="/embeddings", models=("/models", "data", "id"))
-TEI = Dialect("tei", "/embed", False, _tei_body, _tei_rows)
-OLLAMA = Dialect("ollama", "/api/embed", True, _ollama_body, _ollama_rows, ("/api/tags", "models", "name"))
+TEI = Dialect("tei", "/embed", False, lambda texts, *_: {"inputs": list(texts), "truncate": True}, _tei_rows)
+OLLAMA = Dialect(
+    "ollama",
+    "/api/embed",
+    True,
+    lambda texts, model, _: {"model": model, "input": list(texts), "truncate": True},
+    _ollama_rows,
+    ("/api/tags", "models", "name"),
+)
 
 
 def _texts_and_model(texts: Sequence[str], model: str | None, encoding: Encoding) -> dict[str, Any]:
     return {"input": list(texts), "model": model}
-
-
-def _cohere_body(texts: Sequence[str], model: str | None, encoding: Encoding) -> dict[str, Any]:
-    return {"texts": list(texts), "model": model, "embedding_types": ["float"]}
 
 
 def _cohere_rows(answer: Any) -> list[Any]:
@@ -199,10 +190,6 @@ def _cohere_rows(answer: Any) -> list[Any]:
 def _gemini_body(texts: Sequence[str], model: str | None, encoding: Encoding) -> dict[str, Any]:
     name = f"models/{(model or '').removeprefix('models/')}"
     return {"requests": [{"model": name, "content": {"parts": [{"text": text}]}} for text in texts]}
-
-
-def _in_each_request(body: dict[str, Any], fields: Fields) -> dict[str, Any]:
-    return {"requests": [{**request, **fields} for request in body["requests"]]}
 
 
 def _gemini_rows(answer: Any) -> list[Any]:
@@ -225,7 +212,7 @@ COHERE = Dialect(
     "cohere",
     "/v2/embed",
     True,
-    _cohere_body,
+    lambda texts, model, _: {"texts": list(texts), "model": model, "embedding_types": ["float"]},
     _cohere_rows,
     # It refuses a request without a role.
     roles={
@@ -274,7 +261,7 @@ GEMINI = Dialect(
     },
     dimensions="outputDimensionality",
     hosts=("generativelanguage.googleapis.com",),
-    with_fields=_in_each_request,
+    with_fields=lambda body, fields: {"requests": [{**request, **fields} for request in body["requests"]]},
 )
 DIALECTS = {dialect.name: dialect for dialect in (OPENAI, TEI, OLLAMA, AZURE, COHERE, VOYAGE, JINA, GEMINI)}
 

@@ -195,34 +195,25 @@ def chart(rows: list[dict[str, Any]]) -> Chart:
         if row["way"] == "best" and row["words_score"] is not None
     ]
     smallest = min((row["size"] for row in cut), default=1)
+    panel = Panel(
+        [
+            Layer("rule", [Mark(y=row["score"], label="whole documents") for row in wholes], "soft", is_dashed=True),
+            Layer("text", [Mark(smallest, row["score"], label="whole") for row in wholes], "soft", is_data=False),
+            Layer("rule", bars, is_data=False),
+            Layer("line", words),
+            Layer("line", points),
+        ],
+        Axis("tokens of a piece", ",d", is_log=True),
+        Axis("nDCG@10", ".2f", has_zero=True),
+        width=520,
+        height=220,
+    )
     return Chart(
         "nDCG@10 by the size of pieces",
         "How well documents are found by the best of their pieces, and by the mean of these, with 95 % intervals. "
         "Dashed: whole documents, cut at the length limit. Where a line is above it, pieces find what one vector per "
         "document does not; the highest point of the best piece is the size to store.",
-        [
-            [
-                Panel(
-                    [
-                        Layer(
-                            *("rule", [Mark(y=row["score"], label="whole documents") for row in wholes], "soft"),
-                            is_dashed=True,
-                        ),
-                        Layer(
-                            *("text", [Mark(smallest, row["score"], label="whole") for row in wholes], "soft"),
-                            is_data=False,
-                        ),
-                        Layer("rule", bars, is_data=False),
-                        Layer("line", words),
-                        Layer("line", points),
-                    ],
-                    Axis("tokens of a piece", ",d", is_log=True),
-                    Axis("nDCG@10", ".2f", has_zero=True),
-                    "",
-                    *(520, 220),
-                )
-            ]
-        ],
+        [[panel]],
         TONES,
         more="embaudit query chunks",
     )

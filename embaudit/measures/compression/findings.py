@@ -192,26 +192,23 @@ def _chart(rows: list[Mapping[str, Any]]) -> Chart:
         if row["random_recall"] is not None and row["way"] != "first quarter, int8"
     ]
     bounds = [mark for row in rows for mark in interval_marks(row["bytes"], row["recall_low"], row["recall_high"])]
+    panel = Panel(
+        [
+            Layer("rule", bounds, is_data=False),
+            Layer("point", random, tone="soft"),
+            Layer("point", points),
+            # Beside the last point there is no room to its right.
+            Layer("text", names[1:], tone="ink", is_data=False),
+            Layer("text", names[:1], tone="ink", is_data=False, align="right"),
+        ],
+        Axis("bytes of a vector", ",d", is_log=True),
+        Axis("recall of float32's ten", ".0%"),
+    )
     return Chart(
         "What a search keeps with smaller vectors",
         "The share of the ten documents found by float32 that is still found, against the bytes of a stored vector "
         "(logarithmic), with 95 % intervals. Pale: as many random dimensions; a checkpoint trained to be cut is well "
         "above them with its first dimensions.",
-        [
-            [
-                Panel(
-                    [
-                        Layer("rule", bounds, is_data=False),
-                        Layer("point", random, tone="soft"),
-                        Layer("point", points),
-                        # Beside the last point there is no room to its right.
-                        Layer("text", names[1:], tone="ink", is_data=False),
-                        Layer("text", names[:1], tone="ink", is_data=False, align="right"),
-                    ],
-                    Axis("bytes of a vector", ",d", is_log=True),
-                    Axis("recall of float32's ten", ".0%"),
-                )
-            ]
-        ],
+        [[panel]],
         more=MORE,
     )

@@ -81,12 +81,10 @@ def hamming(queries: np.ndarray, documents: np.ndarray, seed: int) -> np.ndarray
     return np.asarray(-apart.astype(np.float64) - TIE * order)
 
 
-def rescored(
-    similarities: np.ndarray, queries: np.ndarray, documents: np.ndarray, candidates: int = CANDIDATES
-) -> np.ndarray:
+def rescored(similarities: np.ndarray, queries: np.ndarray, documents: np.ndarray) -> np.ndarray:
     """(q, n) float64: of each query's best candidates the product with the documents' signs; −∞ of all others."""
     signed = queries.astype(np.float64) @ (2 * bits(documents) - 1).T
-    best = np.argsort(-similarities, axis=1, kind="stable")[:, :candidates]
+    best = np.argsort(-similarities, axis=1, kind="stable")[:, :CANDIDATES]
     found = np.full(similarities.shape, -np.inf)
     np.put_along_axis(found, best, np.take_along_axis(signed, best, axis=1), axis=1)
     return found

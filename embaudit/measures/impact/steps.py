@@ -327,21 +327,27 @@ def _one_corpus(
 ) -> list[Staged]:
     settings, corpus = run.settings(ImpactSettings), corpora[0]
     (material,) = run(task_material, run.spec, corpora, settings, run.seed)
-    files = [material]
+    vectors = untreated_vectors(run, corpus, material, names)
+    files = [material, *(part for sides in vectors.values() for part in sides.values())]
+    poisoned: ByArm = {arm: {str(token): vectors[str(token)] for token in tokens} for arm, tokens in arms.items()}
+    of_tokens = {str(token): name for token, name in names.items()}
+    scored = run(impact_scores, corpus, material, vectors[CLEAN], poisoned, of_tokens, settings, run.seed)
+    # A corpus without queries has no rows about queries, one data set none about data sets.
+    return [*files, *(part for part in scored if part.rows), *notes_of(run, corpora, material, settings)]
+
+
+def untreated_vectors(
+    run: Run, corpus: StagedCorpus, material: Staged, names: Mapping[int, str]
+) -> dict[str, dict[str, Staged]]:
+    """Vectors of all sides without copies, and, of the sides that may have copies, with each token."""
 
     def encode(side: str, token: int | None) -> Staged:
         one = PoisonedSide.of(material, side, token, names, corpus.name, run.seed)
-        files.extend(run(impact_vectors, run.spec, one))
-        return files[-1]
+        return run(impact_vectors, run.spec, one)[0]
 
     sides = sides_of(material)
-    clean = {side: encode(side, None) for side in sides}
     held = [side for side in sides if side != NEVER_POISONED]
-    poisoned: ByArm = {
-        arm: {str(token): {side: encode(side, token) for side in held} for token in tokens}
-        for arm, tokens in arms.items()
+    return {
+        CLEAN: {side: encode(side, None) for side in sides},
+        **{str(token): {side: encode(side, token) for side in held} for token in names},
     }
-    of_tokens = {str(token): name for token, name in names.items()}
-    scored = run(impact_scores, corpus, material, clean, poisoned, of_tokens, settings, run.seed)
-    # A corpus without queries has no rows about queries, one data set none about data sets.
-    return [*files, *(part for part in scored if part.rows), *notes_of(run, corpora, material, settings)]

@@ -81,7 +81,7 @@ def trace(checkpoint: Checkpoint) -> list[TensorRecord]:
         sources = sources_of(weight_files(folder / module.path)) if loaded else {}
         for record in _trace_part(loaded, sources, lambda name: (name, False), folder):
             named = f"after_pooling.{number}.{record.name}" if record.name else ""
-            records.append(TensorRecord(named, *_fields(record)[1:]))
+            records.append(replace(record, name=named))
     return records
 
 
@@ -244,7 +244,3 @@ def _is_zip(file: Path) -> bool:
 
 def _relative(file: Path, folder: Path) -> str:
     return file.relative_to(folder).as_posix() if file.is_relative_to(folder) else file.name
-
-
-def _fields(record: TensorRecord) -> tuple[Any, ...]:
-    return record.name, record.file, record.stored_name, record.stored_dtype, record.shape, record.status

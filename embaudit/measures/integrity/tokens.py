@@ -78,7 +78,7 @@ def token_findings(checkpoint: Checkpoint) -> list[Finding]:
     return findings or [
         TOKENIZER_IDS.finding(
             "ok",
-            f"The tokenizer gives the ids of {TOKENIZER_JSON} for {_count()} hard texts, adds "
+            f"The tokenizer gives the ids of {TOKENIZER_JSON} for {sum(map(len, KINDS.values()))} hard texts, adds "
             f"{_tokens(checkpoint, (*checkpoint.prefix_ids, *checkpoint.suffix_ids)) or 'no special tokens'}, and "
             f"{'every id has' if not ids_without_row(checkpoint.tokenizer, checkpoint.vocabulary_size) else 'has'} "
             f"a row among {checkpoint.vocabulary_size}."
@@ -305,7 +305,3 @@ def _declared(checkpoint: Checkpoint) -> dict[str, Any]:
 
 def _tokens(checkpoint: Checkpoint, ids: Sequence[int]) -> str:
     return " ".join(map(str, checkpoint.tokenizer.convert_ids_to_tokens(list(ids))))
-
-
-def _count() -> int:
-    return sum(map(len, KINDS.values()))

@@ -280,25 +280,22 @@ def _chart(rows: list[Row]) -> Chart:
         Mark(row["words_found"], row["name"], label=f"{row['name']}, by characters: {row['words_found']:.0%}")
         for row in rows
     ]
+    panel = Panel(
+        [
+            Layer("rule", [Mark(x=row["chance"]) for row in rows[:1]], "soft", True, is_data=False),
+            Layer("rule", bounds, is_data=False),
+            Layer("point", characters, tone="soft"),
+            Layer("point", points),
+        ],
+        Axis("translations found", ".0%", (0, 1)),
+        Axis(categories=names),
+        height=ROW_HEIGHT * len(names),
+    )
     return Chart(
         "Which translations are found",
         "The share of sentences that are nearest to their translation into English among all sentences, mean of both "
         "directions, with 95 % intervals. Pale: by three characters each, which finds names, numbers and cognates. "
         "Dashed: chance.",
-        [
-            [
-                Panel(
-                    [
-                        Layer("rule", [Mark(x=row["chance"]) for row in rows[:1]], "soft", True, is_data=False),
-                        Layer("rule", bounds, is_data=False),
-                        Layer("point", characters, tone="soft"),
-                        Layer("point", points),
-                    ],
-                    Axis("translations found", ".0%", (0, 1)),
-                    Axis(categories=names),
-                    height=ROW_HEIGHT * len(names),
-                )
-            ]
-        ],
+        [[panel]],
         more=MORE,
     )

@@ -133,12 +133,11 @@ ON_OTHER_DEVICES = 2**26
 RELATIVE_ERROR = 5e-4
 
 
-def largest_singular_values(attention: torch.Tensor, relative_error: float = RELATIVE_ERROR) -> torch.Tensor:
+def largest_singular_values(attention: torch.Tensor) -> torch.Tensor:
     """σ_a of each matrix.
 
     Args:
         attention: A, (..., n, n), any floating dtype; rows are queries. Rows need not sum to one.
-        relative_error: of the Krylov method, stated.
 
     Returns:
         (...) float64, no unit; 0 for n = 1.
@@ -151,7 +150,7 @@ def largest_singular_values(attention: torch.Tensor, relative_error: float = REL
         return exact(A).view(attention.shape[:-2])
     weights = WEIGHTS_PER_CHUNK.get(attention.device.type, ON_OTHER_DEVICES)
     chunks = torch.split(A, max(1, weights // n**2))
-    return torch.cat([krylov(chunk, relative_error) for chunk in chunks]).view(attention.shape[:-2])
+    return torch.cat([krylov(chunk) for chunk in chunks]).view(attention.shape[:-2])
 
 
 def exact(A: torch.Tensor) -> torch.Tensor:

@@ -218,36 +218,31 @@ def cosine_chart(summary: dict[str, Any], bins: list[dict[str, Any]]) -> Chart:
     longest = max((row["high"] for row in bins), default=0)
     limits = {summary["configured_limit"]: "reads", summary["position_limit"]: "positions"}
     shown = {limit: word for limit, word in limits.items() if limit is not None and limit <= longest}
+    panel = Panel(
+        [
+            Layer("rule", [Mark(limit) for limit in shown], "soft", is_dashed=True, is_data=False, size=0.6),
+            Layer(
+                "text",
+                [Mark(limit, top, label=f"{word} {limit:,}") for limit, word in shown.items()],
+                "soft",
+                is_data=False,
+                align="right",
+            ),
+            Layer("area", bands, is_data=False),
+            Layer("line", [_point(row) for row in found]),
+        ],
+        Axis("tokens", ",d", (0, longest)),
+        Axis("mean cosine", ".1f", (lowest, top or 1.0)),
+        width=580,
+        height=250,
+    )
     return Chart(
         f"Similarity by length, {summary['corpus']}",
         "Each point is the mean cosine between texts of one length, with its 95 % interval as a band. A rising line is "
         "length collapse: the longer the texts, the more alike their vectors. Truncations are the same texts cut "
         "short, so topics cannot explain their rise; averaged windows and averaged input embeddings show how much "
         "averaging alone would do. Dashed: the checkpoint's length limit, and the end of its position table.",
-        [
-            [
-                Panel(
-                    [
-                        Layer(
-                            "rule", [Mark(limit) for limit in shown], "soft", is_dashed=True, is_data=False, size=0.6
-                        ),
-                        Layer(
-                            "text",
-                            [Mark(limit, top, label=f"{word} {limit:,}") for limit, word in shown.items()],
-                            "soft",
-                            is_data=False,
-                            align="right",
-                        ),
-                        Layer("area", bands, is_data=False),
-                        Layer("line", [_point(row) for row in found]),
-                    ],
-                    Axis("tokens", ",d", (0, longest)),
-                    Axis("mean cosine", ".1f", (lowest, top or 1.0)),
-                    "",
-                    *(580, 250),
-                )
-            ]
-        ],
+        [[panel]],
         TONES,
         more="embaudit query length",
     )
@@ -268,22 +263,19 @@ def sigma_chart(corpus: str, rows: list[dict[str, Any]]) -> Chart:
         # If the raw σ_s has no bound, the centred one may.
         if (value := row[name] if row[name] is not None else row.get(f"{name}_centred")) is not None
     ]
+    panel = Panel(
+        [Layer("line", points)],
+        Axis("tokens", ",d", is_log=True),
+        Axis("σ_a", ".1f", has_zero=True),
+        width=580,
+        height=200,
+    )
     return Chart(
         f"σ_a by length, {corpus}",
         "σ_a is how much of the spread between tokens an attention head lets through, on average over layers and "
         "heads. The published theory of length collapse bounds it from above by a value that falls with length: "
         "where the measured line is above the bound, the theory does not hold for this checkpoint.",
-        [
-            [
-                Panel(
-                    [Layer("line", points)],
-                    Axis("tokens", ",d", is_log=True),
-                    Axis("σ_a", ".1f", has_zero=True),
-                    "",
-                    *(580, 200),
-                )
-            ]
-        ],
+        [[panel]],
         SIGMA_TONES,
         more="embaudit query length-sigma",
     )

@@ -18,9 +18,8 @@ import numpy as np
 
 from embaudit.corpora.downstream import units_of
 from embaudit.corpora.downstream.material import pick_graded, pick_judged
-from embaudit.corpora.draw import content_order
+from embaudit.corpora.draw import Corpus, TextPair, content_order
 from embaudit.corpora.judged import JudgedCollection, own_of, relevant_of
-from embaudit.corpora.tally import Corpus, TextPair
 from embaudit.measures.quality import GOLDEN_DOCUMENTS
 from embaudit.words.errors import NotMeasurable
 
@@ -95,6 +94,15 @@ class ScoredPairs:
             for pair, text in enumerate(side)
         ]
         return units_of(len(self.scores) + len(sentences), links)[: len(self.scores)]
+
+    def at(self, places: np.ndarray) -> ScoredPairs:
+        """The pairs at these places."""
+        return ScoredPairs(
+            self.name,
+            tuple(self.firsts[one] for one in places),
+            tuple(self.seconds[one] for one in places),
+            tuple(self.scores[one] for one in places),
+        )
 
     def first(self, most: int) -> ScoredPairs:
         """The first pairs; their order is random (``of_pairs``), so this is a random part."""

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from embaudit.corpora.draw import TextPair
 from embaudit.corpora.golden import GOLDEN
-from embaudit.corpora.tally import TextPair
 from embaudit.declared.chart import Axis, Chart, Layer, Mark, Panel
 from embaudit.declared.document import Column, Part, Section, Table
 from embaudit.declared.rule import STAGED_SCHEMA, Finding, Rows, Rule, as_rows, in_brief

@@ -200,23 +200,19 @@ def norm_chart(facts: dict[str, Any]) -> Chart:
         for series, row in clouds
         if row["embedding_norm"] is not None
     ]
+    panel = Panel(
+        [Layer("point", points, size=0.8)],
+        Axis("norm of the input embedding", ".1f"),
+        Axis("loss", ".2f"),
+        width=570,
+        height=260,
+    )
     return Chart(
         "Input embeddings and loss",
         "Each point is a token: the norm of its input embedding against its loss. If sticky tokens cluster at one end, "
         "their embeddings were hardly trained, or trained oddly, and such tokens can be recognised before anything is "
         "encoded. Random tokens were measured with the search's draws, candidates with the validation's.",
-        [
-            [
-                Panel(
-                    [Layer("point", points, size=0.8)],
-                    Axis("norm of the input embedding", ".1f"),
-                    Axis("loss", ".2f"),
-                    "",
-                    570,
-                    260,
-                )
-            ]
-        ],
+        [[panel]],
         SEVERITY_TONES,
         more="embaudit query sticky-embeddings",
     )

@@ -132,12 +132,7 @@ def _measure_pairs(encode: Encode, pairs: ScoredPairs, asking: CallerPrompts) ->
     kept = np.flatnonzero(np.isfinite(first).all(axis=1) & np.isfinite(second).all(axis=1))
     if len(kept) < 2:
         raise MeasureError(f"{len(pairs.scores) - len(kept)} of {len(pairs.scores)} pairs have no vector.")
-    part = ScoredPairs(
-        pairs.name,
-        tuple(pairs.firsts[place] for place in kept),
-        tuple(pairs.seconds[place] for place in kept),
-        tuple(pairs.scores[place] for place in kept),
-    )
+    part = pairs.at(kept)
     one, two = (Pass({SERVED: rows[kept]}) for rows in (first, second))
     baselines = pair_overlap(part.firsts, part.seconds)
     return MeasuredPairs(part, PairScorer(part), one, two, (), (), "cosine", baselines)

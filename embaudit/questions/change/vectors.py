@@ -23,6 +23,7 @@ from embaudit.measures.quality.material import SAMPLE
 from embaudit.measures.quality.measured import MeasuredPairs
 from embaudit.measures.quality.passes import of_all
 from embaudit.questions.change.gains import BaseComparison
+from embaudit.questions.parity.compare import number
 from embaudit.statistics import spearman
 
 # 1 − cosine that batches and the order of sums change by themselves.
@@ -171,11 +172,6 @@ def _far(moved: Sequence[Moved], neighbours: Sequence[Neighbours]) -> Finding:
 def _of_neighbours(neighbours: Sequence[Neighbours]) -> str:
     said = [f"{NEIGHBOURS * one.overlap:.1f} on {one.name}" for one in neighbours]
     return f" Of a text's ten nearest texts, this many are also the base's: {', '.join(said)}." if said else ""
-
-
-def number(value: float) -> str:
-    """``.021``; ``3e-05`` for what would be .000."""
-    return f"{value:.3f}".replace("0.", ".", 1) if value >= 0.0005 else f"{max(value, 0.0):.0e}"
 
 
 def _sides(each: BaseComparison) -> Iterator[tuple[str, list[str], np.ndarray, np.ndarray]]:

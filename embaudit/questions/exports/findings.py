@@ -11,7 +11,16 @@ from embaudit.declared.rule import Finding, Rule
 from embaudit.declared.rule import number as decimals
 from embaudit.questions.exports.held import ExportComparison
 from embaudit.questions.exports.quantised import BITS
-from embaudit.questions.parity.compare import HALF, SAME, SAME_LENGTH, KindDifference, farthest, is_apart, is_rounding
+from embaudit.questions.parity.compare import (
+    HALF,
+    SAME,
+    SAME_LENGTH,
+    KindDifference,
+    farthest,
+    is_apart,
+    is_rounding,
+    number,
+)
 from embaudit.words.sentences import quoted
 
 # Times what the checkpoint's own matrices move its vectors by when they are rounded so: of the median, and of a kind of
@@ -205,11 +214,6 @@ def _rounded(held: ExportComparison) -> Finding:
         "Encode documents and queries with the same file.",
         held.median,
     )
-
-
-def number(value: float) -> str:
-    """``.021``; ``3e-05`` for what would be .000."""
-    return f"{value:.3f}".replace("0.", ".", 1) if value >= 0.0005 else f"{max(value, 0.0):.0e}"
 
 
 def _described(held: ExportComparison) -> str:

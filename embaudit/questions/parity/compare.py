@@ -309,3 +309,8 @@ def moved(kinds: Sequence[KindDifference]) -> list[KindDifference]:
 def farthest(kind: KindDifference) -> float:
     """How far it is, to sort by: a kind without a vector is not."""
     return float(np.nan_to_num(kind.worst))
+
+
+def number(distance: float) -> str:
+    """``.021``; ``3e-05`` for what would be .000."""
+    return f"{distance:.3f}".replace("0.", ".", 1) if distance >= 0.0005 else f"{max(distance, 0.0):.0e}"

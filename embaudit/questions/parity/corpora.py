@@ -64,12 +64,7 @@ def _on_pairs(pairs: ScoredPairs, ours: EmbeddingFunction, theirs: EmbeddingFunc
     kept = np.flatnonzero(has_both[:half] & has_both[half:])
     if len(kept) < 2:
         return None
-    part = ScoredPairs(
-        pairs.name,
-        tuple(pairs.firsts[place] for place in kept),
-        tuple(pairs.seconds[place] for place in kept),
-        tuple(pairs.scores[place] for place in kept),
-    )
+    part = pairs.at(kept)
     own, other = (of_pairs(rows[:half][kept], rows[half:][kept]) for rows in both)
     scorer = PairScorer(part)
     score = scorer.spearman(own)

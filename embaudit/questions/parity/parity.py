@@ -100,9 +100,7 @@ class ParityReport(Report):
         if self.verdict == "could not be compared":
             return "Could not be compared: no text has a vector on both sides."
         if self.verdict == "the same function":
-            looks = sum(finding.level == "look" for finding in self.findings)
-            more = f"; look at {looks} thing{'s' if looks > 1 else ''}" if looks else ""
-            return f"The same function{' in lower precision' if self.is_rounded else ''}{self.reach}{more}."
+            return f"The same function{' in lower precision' if self.is_rounded else ''}{self.reach}{self.and_look}."
         cause = next(finding for finding in self.by_level() if finding.level == "problem")
         return f"Another function: {within(cause.sentence)}"
 

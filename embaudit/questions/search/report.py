@@ -119,11 +119,9 @@ class SearchReport(Report):
 
     @property
     def line(self) -> str:
-        looks = sum(finding.level == "look" for finding in self.findings)
-        more = f"; look at {looks} thing{'s' if looks > 1 else ''}" if looks else ""
         match self.verdict:
             case "finds what it holds":
-                return f"Its search finds what the store holds{more}."
+                return f"Its search finds what the store holds{self.and_look}."
             case "does not find what it holds":
                 return self.by_level()[0].sentence
             case _:

@@ -126,8 +126,6 @@ class StoredReport(Report):
         """The verdict in one line."""
         if self.since is not None and self.verdict != "not whole":
             return self.since.line
-        looks = sum(finding.level == "look" for finding in self.findings)
-        more = f"; look at {looks} thing{'s' if looks > 1 else ''}" if looks else ""
         match self.verdict:
             case "wholly its own":
                 assert self.against is not None
@@ -135,14 +133,14 @@ class StoredReport(Report):
                 high = self.against.share[2]
                 is_exact = self.against.is_exact or (self.every_row is not None and self.every_row.is_whole)
                 sample = f", as far as the sample says (at most {high:.2%} of the rows are not, 95 % interval)"
-                return f"The index is wholly the {self.against.kind}'s{EXACT if is_exact else sample}{more}."
+                return f"The index is wholly the {self.against.kind}'s{EXACT if is_exact else sample}{self.and_look}."
             case "sound":
-                return f"Nothing wrong was found in the vectors alone{more}."
+                return f"Nothing wrong was found in the vectors alone{self.and_look}."
             case "could not be told" if not self.checkpoint:
                 cause = next(finding for finding in self.findings if finding.name == NOTHING.name)
                 return f"Nothing could be told: {within(cause.sentence)}"
             case "could not be told":
-                return f"Cannot tell whether {self.checkpoint} built this index{more}."
+                return f"Cannot tell whether {self.checkpoint} built this index{self.and_look}."
             case _:
                 cause = next(finding for finding in self.by_level() if finding.level == "problem")
                 kind = "checkpoint" if self.against is None else self.against.kind

@@ -12,11 +12,11 @@ from pathlib import Path
 
 from embaudit.checkpoint.tokenizer import truncated
 from embaudit.corpora.catalog import CORPORA
+from embaudit.corpora.draw import BLANK, Flaw
 from embaudit.corpora.fields import text_of
 from embaudit.corpora.load import SAMPLE_FOLDER
 from embaudit.corpora.openers import local_file
 from embaudit.corpora.records import read_records
-from embaudit.corpora.tally import BLANK, Flaw
 from embaudit.remedies.screening.density import (
     MIN_COPIES,
     Encode,
