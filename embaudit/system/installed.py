@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from importlib.resources import files
@@ -41,7 +43,7 @@ def installed(group: str, kind: type[Brought], what: str) -> Iterator[tuple[Entr
     Raises:
         UsageError: if one cannot be imported, or is something else.
     """
-    for entry in sorted(entry_points(group=group), key=lambda entry: entry.name):
+    for entry in _entries(group, tuple((place, _state(place)) for place in sys.path)):
         try:
             found = entry.load()
         except Exception as error:
@@ -49,6 +51,20 @@ def installed(group: str, kind: type[Brought], what: str) -> Iterator[tuple[Entr
         if not isinstance(found, kind):
             raise unusable(entry, what, f"{entry.value} is a {type(found).__name__}, not a {kind.__name__}")
         yield entry, found
+
+
+@cache
+def _entries(group: str, places: tuple[tuple[str, object], ...]) -> tuple[EntryPoint, ...]:
+    """Those of a group, by name. Every package is read for them: once, for as long as places hold what they held."""
+    return tuple(sorted(entry_points(group=group), key=lambda entry: entry.name))
+
+
+def _state(place: str) -> object:
+    """Of a place of ``sys.path``: another one if something was put into it, or if the current folder is another."""
+    with suppress(OSError):
+        found = Path(place).stat()
+        return found.st_dev, found.st_ino, found.st_mtime_ns
+    return None
 
 
 def unusable(entry: EntryPoint, what: str, why: str) -> UsageError:

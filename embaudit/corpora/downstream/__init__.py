@@ -77,9 +77,9 @@ class Task(Scored, Protocol):
 
 
 def unit_rows(vectors: np.ndarray) -> np.ndarray:
-    """Rows of length 1, (n, d) float64; zero vectors stay zero."""
+    """Rows of length 1, (…, d) float64; zero vectors stay zero."""
     rows = np.asarray(vectors, dtype=np.float64)
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True).clip(min=1e-30)
+    return rows / np.linalg.norm(rows, axis=-1, keepdims=True).clip(min=1e-30)
 
 
 class PairedScores:

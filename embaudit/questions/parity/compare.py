@@ -259,11 +259,11 @@ def rounding_of(kinds: Sequence[KindDifference]) -> float:
 
 
 def apart(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """(N,) 1 − cosine of corresponding rows of (N, D), in float64; NaN where one has NaN or is zero."""
+    """(…, N) 1 − cosine of corresponding rows of (…, N, D), in float64; NaN where one has NaN or is zero."""
     one, two = (unit_rows(np.asarray(rows, dtype=np.float64)) for rows in (first, second))
-    is_zero = (np.linalg.norm(one, axis=1) < 0.5) | (np.linalg.norm(two, axis=1) < 0.5)
+    is_zero = (np.linalg.norm(one, axis=-1) < 0.5) | (np.linalg.norm(two, axis=-1) < 0.5)
     # Half the squared distance of unit vectors keeps its digits where 1 − cosine loses them.
-    return np.asarray(np.where(is_zero, np.nan, ((one - two) ** 2).sum(axis=1) / 2))
+    return np.asarray(np.where(is_zero, np.nan, ((one - two) ** 2).sum(axis=-1) / 2))
 
 
 def _number(value: float) -> float | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -100,18 +101,22 @@ class _Way:
     making: PoolingVariant
     distances: np.ndarray
 
-    @property
-    def matched(self) -> int:
-        return int((self.distances <= LEFT).sum())
+    @cached_property
+    def near(self) -> np.ndarray:
+        """(n,) which texts it brings within ``LEFT``."""
+        return self.distances <= LEFT
 
-    @property
+    @cached_property
+    def matched(self) -> int:
+        return int(np.count_nonzero(self.near))
+
+    @cached_property
     def mean(self) -> float:
         """Mean of the square roots, so that a way that mends some texts is not outweighed by one that is far off.
 
         What is no more than the last digits is nothing: otherwise two changes that undo each other would come closer.
         """
-        known = np.nan_to_num(self.distances, nan=2.0).clip(0, 2)
-        return float(np.sqrt(np.where(known <= EXACT, 0.0, known)).mean())
+        return float(_means(self.distances))
 
     @property
     def changes(self) -> int:
@@ -122,7 +127,9 @@ class _Way:
 
         Rounding in half precision lies around ``LEFT``, and moves a text from one side to the other by itself.
         """
-        is_new = (self.distances <= LEFT) & ~(other.distances <= LEFT)
+        if not self.matched:
+            return 0
+        is_new = self.near & ~other.near
         return int((is_new & ~(self.distances * CLEARLY_NEARER > other.distances)).sum())
 
     def beats(self, other: _Way) -> bool:
@@ -209,15 +216,24 @@ def _best_of_each(
 def _best(maker: Maker, reading: Reading, windows: Sequence[Windows], wanted: np.ndarray, form: Form) -> _Way:
     """The best way to make vectors of one reading."""
     best: _Way | None = None
-    for making in maker.makings(reading):
-        vectors = maker.vectors(reading, making, windows)
-        if vectors is None:
-            continue
-        way = _Way(reading, making, apart(form.write(vectors[:, : maker.dimension], wanted), wanted))
-        if best is None or way.beats(best):
-            best = way
+    ways = list(maker.makings(reading))
+    made = zip(ways, maker.in_each_way(reading, ways, windows), strict=True)
+    given = [(way, form.write(rows[:, : maker.dimension], wanted)) for way, rows in made if rows is not None]
+    distances = apart(np.array([rows for _, rows in given]), wanted) if given else np.empty((0, 1))
+    for (making, _), some, mean in zip(given, distances, map(float, _means(distances)), strict=True):
+        # What is no nearer and brings no text within ``LEFT`` beats nothing.
+        if best is None or mean < best.mean or (some <= LEFT).any():
+            way = _Way(reading, making, some)
+            if best is None or way.beats(best):
+                best = way
     # A dimension that nothing gives.
     return best or _Way(reading, PoolingVariant(), np.full(len(windows), np.nan))
+
+
+def _means(distances: np.ndarray) -> np.ndarray:
+    """(…) of (…, n) distances, as ``_Way.mean`` says; of a text without one, the largest."""
+    known = np.fmin(distances, 2.0)
+    return np.asarray(np.sqrt(np.where(known <= EXACT, 0.0, known)).mean(axis=-1))
 
 
 def _chosen(texts: Texts, theirs: Vectors) -> tuple[list[str], np.ndarray]:

@@ -184,8 +184,9 @@ def _rounded(vectors: np.ndarray, theirs: np.ndarray) -> np.ndarray:
         return vectors
     products = np.einsum("nd,nd->n", ours, wanted) / np.einsum("nd,nd->n", ours, ours).clip(min=1e-30)
     nearest = float(np.median(products))
-    scales = [*SCALES, *(nearest * (1 + NEARBY * np.linspace(-1, 1, TRIED)))]
-    best = max(scales, key=lambda scale: int((np.round(ours * scale) == wanted).sum()))
+    scales = np.array([*SCALES, *(nearest * (1 + NEARBY * np.linspace(-1, 1, TRIED)))])
+    alike = sum((np.rint(scales[:, None] * row) == same).sum(axis=1) for row, same in zip(ours, wanted, strict=True))
+    best = scales[np.argmax(alike)]
     return np.asarray(np.round(vectors * best))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -100,27 +100,59 @@ class Maker:
         So is one that the network does not take. None if it takes none, if the modules do not take such a pooling, or
         if fewer dimensions than wanted come out.
         """
-        windows = [some if all(self._key(reading, one.ids) in self._pooled for one in some) else [] for some in windows]
-        sequences = [window.ids for some in windows for window in some]
-        if not sequences:
-            return None
-        try:
-            made = self._made(np.stack([self._row(reading, ids, making) for ids in sequences]), making.skipped)
-        except (KeyError, RuntimeError, ValueError) as error:
-            if is_of_machine(error):
-                raise
-            return None
-        if made.shape[1] < self.dimension:
-            return None
-        vectors = np.full((len(windows), made.shape[1]), np.nan)
-        start = 0
-        for text, some in enumerate(windows):
-            if some:
-                weights = [window.weight for window in some] if making.by_length else None
-                part = made[start : start + len(some)]
-                vectors[text] = part[0] if len(some) == 1 else np.average(part, axis=0, weights=weights)
-                start += len(some)
-        return vectors
+        return next(iter(self.in_each_way(reading, [making], windows)))
+
+    def in_each_way(
+        self, reading: Reading, makings: Iterable[PoolingVariant], windows: Sequence[Windows]
+    ) -> Iterator[np.ndarray | None]:
+        """The same of several ways, in their order; modules run once for those that leave out the same ones."""
+        pooled = [self._pooled_ways(reading, some) for some in windows]
+        sequences = [ways for text in pooled for ways in text]
+        weights = [[window.weight for window in some] for some in windows]
+        for skipped, some in groupby(makings, lambda making: making.skipped):
+            asked = list(some)
+            made = self._made_of(sequences, list(dict.fromkeys((one.pooling, one.layer) for one in asked)), skipped)
+            for making in asked:
+                rows = made.get((making.pooling, making.layer))
+                if rows is None or rows.shape[1] < self.dimension:
+                    yield None
+                    continue
+                vectors = np.full((len(windows), rows.shape[1]), np.nan)
+                start = 0
+                for text, ways in enumerate(pooled):
+                    if ways:
+                        part = rows[start : start + len(ways)]
+                        by = weights[text] if making.by_length else None
+                        vectors[text] = part[0] if len(ways) == 1 else np.average(part, axis=0, weights=by)
+                        start += len(ways)
+                yield vectors
+
+    def _pooled_ways(self, reading: Reading, windows: Windows) -> list[Mapping[tuple[str, int], np.ndarray]]:
+        """What each window of a text was ``pool``ed to, by pooling and layer; nothing if the network takes one not."""
+        found = [self._pooled.get(self._key(reading, window.ids)) for window in windows]
+        return [ways for ways in found if ways is not None] if None not in found else []
+
+    def _made_of(
+        self,
+        sequences: Sequence[Mapping[tuple[str, int], np.ndarray]],
+        asked: Sequence[tuple[str, int]],
+        skipped: tuple[int, ...],
+    ) -> dict[tuple[str, int], np.ndarray]:
+        """(S, D) what modules make of sequences, by pooling and layer; without those that they do not take."""
+        by_width: dict[int, list[tuple[str, int]]] = {}
+        for way in asked:
+            if sequences and all(way in ways for ways in sequences):
+                by_width.setdefault(len(sequences[0][way]), []).append(way)
+        found: dict[tuple[str, int], np.ndarray] = {}
+        for ways in by_width.values():
+            try:
+                made = self._made(np.stack([ways_of[way] for way in ways for ways_of in sequences]), skipped)
+            except (RuntimeError, ValueError) as error:
+                if is_of_machine(error):
+                    raise
+                continue
+            found |= zip(ways, made.reshape(len(ways), len(sequences), -1), strict=True)
+        return found
 
     def pool(self, asked: Iterable[tuple[Reading, Sequence[Windows]]]) -> None:
         """Run the network on the sequences of readings that it has not run on yet, all together."""
@@ -150,9 +182,6 @@ class Maker:
             return False
         self._pooled |= {keys[place]: pooled for place, pooled in found}
         return True
-
-    def _row(self, reading: Reading, ids: tuple[int, ...], making: PoolingVariant) -> np.ndarray:
-        return self._pooled[self._key(reading, ids)][making.pooling, making.layer]
 
     def _made(self, pooled: np.ndarray, skipped: tuple[int, ...]) -> np.ndarray:
         import torch
