@@ -25,7 +25,7 @@ from embaudit.stores.arrays import table_of_arrays, table_of_object
 from embaudit.stores.pickled import unpickled_value, unpickled_values
 from embaudit.stores.place import ReadOptions, StorePlace
 from embaudit.stores.store import FETCH, StoreKind, StoreTable, explained, needed, reported
-from embaudit.words.errors import CorpusError, UsageError
+from embaudit.words.errors import CorpusError, UsageError, one_line
 
 NPY, PICKLE_ENDS = b"\x93NUMPY", b"."
 PICKLES = tuple(bytes([0x80, protocol]) for protocol in range(2, 6))
