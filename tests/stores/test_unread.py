@@ -536,10 +536,10 @@ def test_a_field_of_milvus_is_what_its_kind_says(value: bytes, expected: Any) ->
 
 @pytest.mark.parametrize(
     ("message", "why"),
-    [(b"\x0a\x05abc", "longer than its message"), (b"\x0b", "a field of kind 3"), (b"\x80", "index out of range")],
+    [(b"\x0a\x05abc", "in the middle"), (b"\x0b", "an unknown type"), (b"\x80", "in the middle")],
 )
 def test_what_is_no_message_is_none(message: bytes, why: str) -> None:
-    with pytest.raises((ValueError, LookupError), match=why):
+    with pytest.raises(ValueError, match=why):
         row_of(message)
 
 
