@@ -239,7 +239,9 @@ def parts_of(package: str) -> Callable[[], Parts]:
 
     def parts() -> Parts:
         def module(*names: str) -> Any:
-            return import_module(next(name for one in names if find_spec(name := f"{package}.{one}")))
+            # Also found, without an origin: a folder that an older checkout left, with nothing but __pycache__ in it.
+            specs = filter(None, (find_spec(f"{package}.{one}") for one in names))
+            return import_module(next(spec.name for spec in specs if spec.origin))
 
         findings = module("findings", "work")
         return Parts(module("steps", "work").measure, findings.findings, module("page", "findings", "work"))

@@ -16,6 +16,7 @@ from embaudit.declared.figure import Summary, SummaryFigure, Worse, cell_view, f
 from embaudit.declared.table import COSINE, Interval, Row, Series, column, computed, rule
 from embaudit.measures import MEASURES
 from embaudit.measures.length.curve import CONDITIONS
+from embaudit.measures.measure import parts_of
 from embaudit.measures.sticky.moments import PROTOCOLS
 from embaudit.measures.sticky.tables import Severity
 from embaudit.measures.tempscale.compare import ArmName, Recommendation
@@ -75,6 +76,18 @@ def test_members_are_those_of_the_measures() -> None:
     assert members("length_bin", "condition") == members("length_rise", "condition") == set(CONDITIONS)
     assert members("tempscale", "arm") == set(get_args(ArmName))
     assert members("tempscale_choice", "recommendation") == set(get_args(Recommendation))
+
+
+def test_a_folder_that_an_older_checkout_left_is_no_part_of_a_measure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "measure_of_one_file"
+    # Git removes files alone.
+    (package / "steps" / "__pycache__").mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "work.py").write_text("measure = findings = len\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert parts_of(package.name)().measure is len
 
 
 def test_declarations_need_no_pandas_and_no_database() -> None:
