@@ -17,6 +17,7 @@ from embaudit.checkpoint.prompts import Prompts
 from embaudit.embedders.endpoint.client import Endpoint, EndpointError, Failed
 from embaudit.embedders.endpoint.dialects import DIALECTS, GEMINI, OPENAI, TEI, VOYAGE, BadAnswer, Dialect
 from embaudit.embedders.endpoint.exchange import Answer, Endless
+from embaudit.embedders.parts import Unanswered
 from embaudit.words.errors import UsageError
 
 ADDRESS = "http://made.up"
@@ -164,6 +165,20 @@ def test_each_failure_has_its_tries_waits_and_words(
         endpoint = endpoint_of(came, good())
         assert endpoint.ask(["a"]).tolist() == [[0, 0.5]]
         assert waits == expected[:1]
+
+
+@pytest.mark.parametrize(
+    ("failed", "advice"),
+    [
+        (Unanswered("x"), "Look at the server's log, and whether it serves embeddings."),
+        (Failed("x", 500), "Look at the server's log, and whether it serves embeddings."),
+        (Failed("x", 200, advice="Mend it."), "Mend it."),
+    ],
+)
+def test_where_none_of_the_first_is_answered_it_is_said_what_to_do(failed: Unanswered, advice: str) -> None:
+    error = endpoint_of(good())._gone(failed)
+    assert error.happened == "http://made.up (m) answers none of the first 5 requests: x."
+    assert error.next_step == advice
 
 
 def test_no_wait_is_longer_than_was_said(waits: list[float]) -> None:

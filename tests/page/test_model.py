@@ -17,7 +17,15 @@ from embaudit.declared.document import Column, Page, Section, Table, Value
 from embaudit.declared.rule import Finding
 from embaudit.measures.sticky import findings as page
 from embaudit.measures.tempscale.findings import section as temperature_section
-from embaudit.pages.general import gate_section, identity, stored_verdict
+from embaudit.pages.general import (
+    backbone_section,
+    gate_section,
+    identity,
+    published_section,
+    regression_section,
+    stored_verdict,
+    weights_changed,
+)
 from embaudit.pages.html import pieces
 from embaudit.pages.html import render as as_html
 from embaudit.pages.text import print_page, print_part, print_section, print_table
@@ -267,6 +275,127 @@ def test_the_head_of_the_page_counts_figures_in_another_precision(full_facts: di
     (row,) = full_facts["precisions"]
     assert f", float32 ({row['figures']} of {row['of_all']:,} figures in bfloat16), seed" in ran
     assert dict(identity({**full_facts, "precisions": []}))["ran on"].count("figures") == 0
+
+
+def shown_in(section: Section | None) -> list[str | list[str]]:
+    """Its sentences, and the rows of its tables, the title first."""
+    found: list[str | list[str]] = []
+    for part in section.parts if section is not None else ():
+        if isinstance(part, Table):
+            rows = [[column.text(cell) for column, cell in zip(part.columns, row, strict=True)] for row in part.rows]
+            found += [part.title, *rows]
+        else:
+            found.append(part.sentence if isinstance(part, Finding) else str(part))
+    return found
+
+
+def published(measure: str, own: float, ends: tuple[float, float] | None = None, **more: Any) -> dict[str, Any]:
+    low, high = ends or (None, None)
+    return {
+        **{"measure": measure, "corpus": None, "own_texts": None, "own": own, "own_low": low, "own_high": high},
+        **{"published": own - 0.25, "difference": 0.25, "published_in": "table 1", "matched_by": "id"},
+        **{"published_checkpoint": "a/b", **more},
+    }
+
+
+def test_published_figures_stand_beside_its_own_in_their_order() -> None:
+    rows = [
+        published("reference_sticky", 1_234.0, published=1_000.0, difference=234.0, own_texts=None),
+        published("reference_cutoff", 0.75),
+        published("u", 0.875, own_texts=2_000),
+        published("socm_mean", 0.5, (0.45, 0.55), corpus="wikipedia"),
+    ]
+    own = [
+        ["SOCM, wikipedia", "0.500 [0.45, 0.55]", "", "0.250", "+0.250", "table 1"],
+        ["u", "0.875", "2,000 texts", "0.625", "+0.250", "table 1"],
+        ["reference: cutoff", "0.750", "", "0.500", "+0.250", "table 1"],
+        ["reference: sticky", "1,234", "", "1,000", "+234", "table 1"],
+    ]
+    assert shown_in(published_section({"published": rows})) == ["Published and measured (a/b)", *own]
+    by_name = [{**row, "matched_by": "name"} for row in rows]
+    title = "Published and measured (a/b, matched by name alone)"
+    assert shown_in(published_section({"published": by_name})) == [title, *own]
+    assert published_section({"published": []}) is None
+
+
+def test_each_backbone_has_its_differences() -> None:
+    def delta(summary: str, measure: str, item: str, key: str = "k1") -> dict[str, Any]:
+        return {
+            **{"backbone_audit_id": key, "summary": summary, "measure": measure, "item": item, "backbone_value": 0.5},
+            **{"value": 0.75, "delta": 0.25, "delta_low": 0.125, "delta_high": 0.375, "interval_is": "paired"},
+        }
+
+    change = {"backbone_audit_id": "k1", "corpus": "wikipedia", "change": 0.125}
+    facts: dict[str, Any] = {
+        "backbones": [{"backbone": name, "backbone_audit_id": key} for name, key in (("base", "k1"), ("none", "k2"))],
+        "backbone_deltas": [
+            delta("geometry", "mean_cosine", "wikipedia"),
+            delta("geometry", "effective_rank", "msmarco"),
+            delta("geometry", "anti_hubs", "wikipedia"),
+            delta("socm_summary", "socm_mean", "wikipedia"),
+            delta("socm_summary", "socm_mean", "msmarco", "k3"),
+        ],
+        "backbone_changes": [
+            {**change, "change_low": 0.0625, "change_high": 0.1875},
+            {**change, "corpus": "msmarco", "change_low": None, "change_high": None},
+            {**change, "backbone_audit_id": "k3", "change_low": None, "change_high": None},
+        ],
+    }
+    cells = ["0.5", "0.75", "+0.25 [+0.125, +0.375]", "paired"]
+    assert shown_in(backbone_section(facts)) == [
+        "Compared with the backbone base, audit k1",
+        ["wikipedia", "socm_mean", *cells],
+        ["msmarco", "effective_rank", *cells],
+        ["wikipedia", "mean_cosine", *cells],
+        "Change of the average SOCM on wikipedia: +0.1250 [+0.062, +0.188], paired over texts.",
+        "Change of the average SOCM on msmarco: +0.1250.",
+        "4 figures compared; all: embaudit query backbone",
+        "none: the two audits have no figures in common.",
+    ]
+    assert backbone_section({**facts, "backbones": []}) is None
+
+
+def test_what_got_worse_since_the_audit_before_is_told_with_its_weights() -> None:
+    def layer(number: int | None, changed: int, is_read: bool = True, before: str = "a0") -> dict[str, Any]:
+        return {
+            **{"predecessor_audit_id": before, "layer": number, "changed": changed, "tensors": 4, "is_read": is_read}
+        }
+
+    worse = {
+        **{"summary": "geometry", "measure": "mean_cosine", "item": "wikipedia", "predecessor_value": 0.5},
+        **{"value": 0.75, "delta": 0.25, "tolerance": 0.02, "worse_when": "higher"},
+    }
+    token = {"token": "a", "change": "newly sticky", "predecessor_loss": None, "loss": 0.5, "severity": "severe"}
+    facts: dict[str, Any] = {
+        "compared": [
+            {"worse": 1, "figures": 9, "predecessor_audit_id": "a0"},
+            {"worse": 0, "figures": 3, "predecessor_audit_id": "b0"},
+        ],
+        "weight_changes": [layer(None, 1), layer(0, 2), layer(1, 0), layer(0, 4, before="c0")],
+        "regressions": [worse],
+        "sticky_changes": [token],
+    }
+    assert shown_in(regression_section(facts)) == [
+        "1 of 9 figures are worse than in audit a0.",
+        "0 of 3 figures are worse than in audit b0.",
+        "3 of 12 tensors that vectors depend on changed: outside the layers, layer 0.",
+        "Figures that are worse than in the previous audit",
+        ["geometry.mean_cosine", "wikipedia", "0.5", "0.75", "+0.25", "0.02", "higher"],
+        "",
+        ["a", "newly sticky", "", "0.5", "severe"],
+    ]
+    assert regression_section({**facts, "compared": []}) is None
+    changed = {
+        "4 of 8 tensors that vectors depend on changed: everywhere.": [layer(0, 2), layer(1, 2)],
+        "No weight that a vector depends on has changed.": [layer(0, 0)],
+        "No weight that a vector depends on has changed; only 3 tensors that no vector depends on did.": [
+            layer(0, 0),
+            layer(None, 3, is_read=False),
+        ],
+    }
+    for sentence, layers in changed.items():
+        found = weights_changed(layers)
+        assert (found.sentence, found.level) == (sentence, "look" if "No weight" in sentence else "ok")
 
 
 # ---- what holds nothing ----

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import pickle
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -88,6 +89,41 @@ def duckdb_table(folder: Path) -> str:
     return str(folder / "index.duckdb")
 
 
+def tensors(folder: Path) -> str:
+    content = {"chunk_id": list(range(ROWS)), "text": TEXTS, "embedding": torch.from_numpy(VECTORS)}
+    torch.save(content, folder / "index.pt")
+    return str(folder / "index.pt")
+
+
+def pickled(folder: Path) -> str:
+    content = {"chunk_id": list(range(ROWS)), "text": TEXTS, "embedding": VECTORS}
+    (folder / "index.pkl").write_bytes(pickle.dumps(content))
+    return str(folder / "index.pkl")
+
+
+def archive(folder: Path) -> str:
+    np.savez(folder / "index.npz", chunk_id=np.arange(ROWS), text=np.array(TEXTS), embedding=VECTORS)
+    return str(folder / "index.npz")
+
+
+def hdf5(folder: Path) -> str:
+    h5py = pytest.importorskip("h5py", reason="needs h5py: pip install 'embaudit[hdf5]'")
+    with h5py.File(folder / "index.h5", "w") as file:
+        group = file.create_group("rows")
+        group["chunk_id"], group["text"], group["embedding"] = np.arange(ROWS), TEXTS, VECTORS
+        # What has no row for each vector is none of its columns.
+        file["version"] = 3
+    return str(folder / "index.h5")
+
+
+def data_set(folder: Path) -> str:
+    from datasets import Dataset
+
+    content = {"chunk_id": list(range(ROWS)), "text": TEXTS, "embedding": list(VECTORS)}
+    Dataset.from_dict(content).save_to_disk(folder / "index")
+    return str(folder / "index")
+
+
 WRITERS: dict[str, Callable[[Path], str]] = {
     "Parquet": parquet,
     "a folder of Parquet files": parts,
@@ -101,6 +137,11 @@ WRITERS: dict[str, Callable[[Path], str]] = {
     "Feather": feather_file,
     "JSON lines, compressed": json_lines,
     "DuckDB": duckdb_table,
+    "PyTorch": tensors,
+    "a pickle": pickled,
+    "NumPy's archive": archive,
+    "HDF5": hdf5,
+    "a saved data set": data_set,
 }
 
 
