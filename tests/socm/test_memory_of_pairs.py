@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from embaudit.system.processors import peak_memory
 from embaudit.measures.socm.clouds import clouds_of
-from embaudit.measures.socm.clouds import Eigenvalues
+from embaudit.measures.socm.nuclear import Eigenvalues
 from embaudit.measures.socm.pairs import Accuracy, all_pairs, checked
 from embaudit.steps.staging import stage
 from embaudit.measures.socm.tables import SocmPairRow
