@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import lru_cache
 from math import hypot
 from typing import Any
 
@@ -138,9 +139,22 @@ def difference_half_width(above: float, below: float) -> float:
 def resample_clusters(clusters: np.ndarray, resamples: int, seed: int) -> np.ndarray:
     """(B, P): how often each of P points occurs in each resample of whole clusters."""
     count = int(clusters.max()) + 1
+    # Many figures of one sample are resampled alike.
+    draw = _draws_of_few if count * resamples <= FEW_DRAWS else _draws
+    return draw(count, resamples, seed)[:, clusters]
+
+
+# So many numbers take 8 MB.
+FEW_DRAWS = 1_000_000
+
+
+def _draws(count: int, resamples: int, seed: int) -> np.ndarray:
+    """(B, count): how often each of so many clusters is drawn."""
     generator = np.random.default_rng([seed, count])
-    draws = generator.multinomial(count, np.full(count, 1 / count), size=resamples)
-    return draws[:, clusters]
+    return generator.multinomial(count, np.full(count, 1 / count), size=resamples)
+
+
+_draws_of_few = lru_cache(maxsize=8)(_draws)
 
 
 def unit_weights(units: np.ndarray, resamples: int, seed: int) -> np.ndarray:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -63,7 +62,7 @@ def _entries(group: str, places: tuple[tuple[str, object], ...]) -> tuple[EntryP
 def _state(place: str) -> object:
     """Of a place of ``sys.path``: another one if something was put into it, or if the current folder is another."""
     with suppress(OSError):
-        found = os.stat(place or ".")
+        found = Path(place).stat()
         return found.st_dev, found.st_ino, found.st_mtime_ns
     return None
 

@@ -207,7 +207,7 @@ def base_of(family: str, folder: Path, change: FolderChange) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("name", mostly_slow(LOST, 2))
+@pytest.mark.parametrize("name", mostly_slow(LOST, 1))
 def test_a_line_that_is_lost_is_the_reason(name: str, tmp_path: Path) -> None:
     family, has, change, named = LOST[name]
     base = base_of(family, tmp_path / "base", has)
@@ -223,7 +223,7 @@ def test_a_line_that_is_lost_is_the_reason(name: str, tmp_path: Path) -> None:
     assert "No way" not in report.line
 
 
-@pytest.mark.parametrize("name", OF_NO_MATTER)
+@pytest.mark.parametrize("name", mostly_slow(OF_NO_MATTER, ("versions", "defaults written out")))
 def test_what_no_vector_depends_on_is_no_difference(name: str, tmp_path: Path) -> None:
     base = base_of("bert", tmp_path / "base", having())
     tuned = copy_of(base, tmp_path / "tuned", OF_NO_MATTER[name])

@@ -270,7 +270,7 @@ def test_rows_in_another_order(base: Path, tmp_path: Path) -> None:
     assert "replaced_blocks" not in findings
 
 
-@pytest.mark.parametrize("family", ["distilbert", "mpnet", "t5"])
+@pytest.mark.parametrize("family", mostly_slow(["distilbert", "mpnet", "t5"], 1))
 def test_another_architecture_is_said_and_the_rest_compared(family: str, base: Path, tmp_path: Path) -> None:
     folder = tmp_path / family
     folder.mkdir()

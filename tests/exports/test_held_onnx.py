@@ -139,7 +139,7 @@ ANOTHER: dict[str, tuple[Write, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", mostly_slow(ANOTHER, 4))
+@pytest.mark.parametrize("name", mostly_slow(ANOTHER, 2))
 def test_another_function_is_a_problem_with_its_reason(
     name: str, checkpoint: Checkpoint, exported: Path, beside: OwnVectors, tmp_path: Path
 ) -> None:

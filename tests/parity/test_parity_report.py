@@ -156,7 +156,9 @@ def test_texts_without_a_vector(served_checkpoint: Checkpoint, encode: str, verd
     assert said in report.line + " ".join(finding.sentence for finding in report.findings)
 
 
-@pytest.mark.parametrize(("numbers", "said"), [("<f8", "It encodes float64"), ("<f2", "It encodes float16")])
+@pytest.mark.parametrize(
+    ("numbers", "said"), mostly_slow([("<f8", "It encodes float64"), ("<f2", "It encodes float16")], 1)
+)
 def test_other_numbers_in_base64_are_named(served_checkpoint: Checkpoint, numbers: str, said: str) -> None:
     """Read as float32, they are other numbers, of another count."""
     served = Served(faithful(served_checkpoint), as_bytes=lambda row: row.astype(numbers).tobytes())

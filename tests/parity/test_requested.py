@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from compared_functions import compared, endpoint_of
 from role_clients import Client, opened
+from some_rows import mostly_slow
 
 from benchmarks.serving.faults import as_lists, faithful
 from benchmarks.serving.server import Refusal, Served
@@ -55,7 +56,7 @@ CUT: dict[str, tuple[Callable[[np.ndarray], np.ndarray], str, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", CUT)
+@pytest.mark.parametrize("name", mostly_slow(CUT, ("cut alone", "ignored")))
 def test_fewer_dimensions_are_asked_of_both(served_checkpoint: Checkpoint, name: str) -> None:
     cut, verdict, said = CUT[name]
     known = CheckpointFunction(served_checkpoint)

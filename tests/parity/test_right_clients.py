@@ -106,7 +106,7 @@ def declaring(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple
 Declaring = Callable[[str], tuple[Checkpoint, Checkpoint]]
 
 
-@pytest.mark.parametrize(("family", "form"), mostly_slow(RIGHT, 4))
+@pytest.mark.parametrize(("family", "form"), mostly_slow(RIGHT, 2))
 def test_a_right_client_is_the_same_function(declaring: Declaring, family: str, form: type[Puts]) -> None:
     declared, bare = declaring(family)
     known, client = CheckpointFunction(declared), opened(form_of(form, bare, *PROMPTS[family]))
@@ -118,7 +118,7 @@ def test_a_right_client_is_the_same_function(declaring: Declaring, family: str, 
     assert compare_with(client, known, sample_material().part(0.02)).line == "The same function."
 
 
-@pytest.mark.parametrize(("family", "form"), mostly_slow(RIGHT, 4))
+@pytest.mark.parametrize(("family", "form"), mostly_slow(RIGHT, 1))
 def test_a_passport_knows_it(declaring: Declaring, family: str, form: type[Puts]) -> None:
     declared, bare = declaring(family)
     passport = make_passport(CheckpointFunction(declared))
@@ -130,7 +130,7 @@ def test_a_passport_knows_it(declaring: Declaring, family: str, form: type[Puts]
     assert verify_with(make_passport(right), CheckpointFunction(declared)).line == "The same function."
 
 
-@pytest.mark.parametrize(("family", "form"), mostly_slow(RIGHT, 4))
+@pytest.mark.parametrize(("family", "form"), mostly_slow(RIGHT, 1))
 def test_an_index_stays_as_it_is(declaring: Declaring, family: str, form: type[Puts]) -> None:
     declared, bare = declaring(family)
     material = sample_material().part(0.15)
@@ -204,7 +204,9 @@ def test_an_explanation_is_complete_when_no_kind_of_text_is_left(declaring: Decl
     assert "Asked for queries, it gives what the checkpoint gives" in right_queries.line
 
 
-@pytest.mark.parametrize("names", [("query", "passage"), ("search_query", "search_document")])
+@pytest.mark.parametrize(
+    "names", [pytest.param(("query", "passage"), marks=pytest.mark.slow), ("search_query", "search_document")]
+)
 def test_prompts_under_other_names_are_the_checkpoints_own(
     declaring: Declaring, tmp_path: Path, names: tuple[str, str]
 ) -> None:

@@ -65,7 +65,7 @@ OF_QUERIES: dict[str, tuple[dict[str, Any], str, str]] = {
 }
 
 
-@pytest.mark.parametrize("fault", OF_QUERIES)
+@pytest.mark.parametrize("fault", mostly_slow(OF_QUERIES, ("NaN", "refused", "another length")))
 def test_queries_without_a_right_vector_are_named_once(spaced_checkpoint: Checkpoint, fault: str) -> None:
     done, name, said = OF_QUERIES[fault]
     report = compared(CheckpointFunction(spaced_checkpoint), Client(spaced_checkpoint, **done))

@@ -147,7 +147,7 @@ class TestAnotherNetwork:
         assert report.explanation.is_complete
         assert compared(known, faithful(known)).line.startswith("The same function")
 
-    @pytest.mark.parametrize("window", ["off", 18])
+    @pytest.mark.parametrize("window", mostly_slow([18, "off"], 1))
     def test_the_window_of_local_attention(self, tmp_path: Path, window: object) -> None:
         transformers = pytest.importorskip("transformers", minversion="5.0")
         folder = build("bert", tmp_path / "modernbert")

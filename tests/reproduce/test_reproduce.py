@@ -27,10 +27,10 @@ from embaudit.words.errors import CorpusError, UsageError
 
 PACKAGED = "packaged:all-MiniLM-L6-v2"
 MATERIAL = sample_material()
-PAIRS = MATERIAL.pairs[0].first(100)
-DOCUMENTS = MATERIAL.collections[0].documents[:60]
+PAIRS = MATERIAL.pairs[0].first(50)
+DOCUMENTS = MATERIAL.collections[0].documents[:24]
 # Some words of a document's end, lower-cased: not so easy that every reading finds all.
-QUERIES = [" ".join(text.lower().split()[-5:-1]) for text in DOCUMENTS[:40]]
+QUERIES = [" ".join(text.lower().split()[-5:-1]) for text in DOCUMENTS[:16]]
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +102,7 @@ def test_what_was_published_is_reached(folder: Path, declared: float) -> None:
     assert (finding.name, finding.level, finding.value) == ("published", "ok", pytest.approx(0, abs=1e-6))
     assert finding.sentence == (
         f"Spearman's ρ of MyPairs (test) was published as {declared:.4f}, and is {declared:.4f} as declared here, on "
-        "100 pairs."
+        "50 pairs."
     )
 
 

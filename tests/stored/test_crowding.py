@@ -223,6 +223,7 @@ def test_a_row_that_came_and_crowds_is_open_until_it_is_gone_or_accepted(
     assert night(texts).level == "ok"
 
 
+@pytest.mark.slow
 def test_a_text_made_by_the_gradients_of_a_checkpoint_is_named(minilm: Checkpoint, texts: list[str]) -> None:
     """The attack that it is for: words exchanged along the gradient of the mean cosine to queries."""
     from benchmarks.crowding import Remembering, flipped, store_of

@@ -138,7 +138,7 @@ TEMPLATES = [
 ]
 
 
-@pytest.mark.parametrize("written", TEMPLATES)
+@pytest.mark.parametrize("written", mostly_slow(TEMPLATES, TEMPLATES[6:10]))
 def test_what_was_embedded_is_named(written: str, tiny_index: Any, tmp_path: Path) -> None:
     rows, template = rows_of(tiny_index), Template.of(written)
     texts = [template.text(row) or "" for row in rows]

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from some_rows import mostly_slow
 from told_in_full import assert_told
 
 from embaudit.measures.quality.golden import GoldenChange, GoldenChanges
@@ -60,7 +61,13 @@ REAL: dict[str, Callable[[], SwitchReport]] = {
 }
 
 
-@pytest.mark.parametrize("name", REAL)
+QUICK = (
+    *("rebuild, judged", "same index, not judged", "two cut-offs", "pairs alone", "a search alone"),
+    *("one query of few documents", "neither finds what is relevant"),
+)
+
+
+@pytest.mark.parametrize("name", mostly_slow(REAL, QUICK))
 def test_a_real_report_is_told(name: str) -> None:
     assert_told(REAL[name]())
 

@@ -248,7 +248,7 @@ def test_the_table_in_the_docs_is_the_one_in_the_code() -> None:
     assert as_markdown() in page, "write it anew: python -m embaudit.watch.happening"
 
 
-@pytest.mark.parametrize("scenario", mostly_slow(SCENARIOS, [rows_gone, checkpoint_gone]), ids=lambda one: one.__name__)
+@pytest.mark.parametrize("scenario", mostly_slow(SCENARIOS, [rows_gone]), ids=lambda one: one.__name__)
 def test_a_night(
     scenario: Callable[[Night], Callable[[], object]],
     night: Night,

@@ -49,12 +49,13 @@ class Kept:
 
 @pytest.fixture(scope="session")
 def kept(minilm: Checkpoint) -> Kept:
-    encoder = Encoder(minilm)
+    encoder, function = Encoder(minilm), packaged()
     collection = sample_material().collections[0]
     texts = [*collection.documents, *(SAMPLE_FOLDER / "wikipedia.txt").read_text("utf-8").splitlines()]
     texts = list(dict.fromkeys(text for text in texts if text.strip()))
-    vectors = encoder.encode_texts(texts)
-    asked = encoder.encode_texts(list(collection.queries))
+    # What reports ask for again is known then.
+    vectors = function.encode(texts).vectors
+    asked = function.encode(collection.queries).vectors
     first = (asked @ vectors.T).argmax(axis=1)
     ids = [f"row-{place}" for place in range(len(texts))]
     found = [

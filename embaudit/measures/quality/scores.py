@@ -156,7 +156,10 @@ def _centred_ranks(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
     order = np.argsort(values, kind="stable")
     in_order = values[order]
     is_new = np.r_[True, in_order[1:] != in_order[:-1]]
-    sizes = np.add.reduceat(weights[:, order], np.flatnonzero(is_new), axis=1)
+    sizes = weights[:, order]
+    # Of cosines, hardly any are equal.
+    if not is_new.all():
+        sizes = np.add.reduceat(sizes, np.flatnonzero(is_new), axis=1)
     ends = sizes.cumsum(axis=1)
     ranks = ends - sizes / 2 - ends[:, -1:] / 2
     group = np.empty(len(values), dtype=np.int64)
