@@ -6,7 +6,8 @@ A plugin of ``tests/conftest.py``. What it hands out once is for reading; a test
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -36,15 +37,25 @@ def put_audit(
     Args:
         runs: by default one of each measure that has rows.
     """
-    with open_writer(warehouse, 0) as connection:
+    with _written(warehouse) as connection:
         _put(connection, record, rows, runs, checks)
 
 
 def put_audits(warehouse: Path, audits: Iterable[tuple[AuditRecord, Mapping[str, list[dict[str, Any]]]]]) -> None:
     """The same for several audits, on one connection: opening and closing the file takes longer than few rows do."""
-    with open_writer(warehouse, 0) as connection:
+    with _written(warehouse) as connection:
         for record, rows in audits:
             _put(connection, record, rows, None, ())
+
+
+@contextmanager
+def _written(warehouse: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """What is there was made by this program: whether a migration lacks need not be asked again for each audit."""
+    if not warehouse.exists():
+        with open_writer(warehouse, 0):
+            pass
+    with duckdb.connect(str(warehouse)) as connection:
+        yield connection
 
 
 def _put(

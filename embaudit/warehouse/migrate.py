@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 
 import duckdb
@@ -105,8 +106,9 @@ def known_migrations() -> list[Migration]:
     return sorted(found, key=lambda migration: migration.version)
 
 
+@cache
 def known_views() -> dict[str, str]:
-    """The CREATE OR REPLACE VIEW statements by view name, in numeric order."""
+    """The CREATE OR REPLACE VIEW statements by view name, in numeric order; not to be changed."""
     folder = files("embaudit_sql").joinpath("views")
     found = {file.name.removesuffix(".sql"): file for file in folder.iterdir() if file.name.endswith(".sql")}
     statements = {name: file.read_text(encoding="utf-8") for name, file in found.items()}
@@ -160,7 +162,7 @@ def _create_views(connection: duckdb.DuckDBPyConnection, views: dict[str, str], 
     Args:
         even_if_there: create them anyway, because the tables have changed and views do not accept new columns.
     """
-    comments = {name: marked(meaning_of_view(sql), sql) for name, sql in views.items()}
+    comments = {name: _comment_of(sql) for name, sql in views.items()}
     found = connection.execute(
         "SELECT view_name, comment FROM duckdb_views() WHERE database_name = current_database() AND NOT internal"
     ).fetchall()
@@ -171,6 +173,11 @@ def _create_views(connection: duckdb.DuckDBPyConnection, views: dict[str, str], 
             connection.execute(sql)
             connection.execute(f"COMMENT ON VIEW {name} IS {literal(comments[name])}")
     return True
+
+
+@cache
+def _comment_of(view: str) -> str:
+    return marked(meaning_of_view(view), view)
 
 
 def upgrade_step(connection: duckdb.DuckDBPyConnection, place: Warehouse) -> str:

@@ -305,7 +305,7 @@ def describe(connection: duckdb.DuckDBPyConnection, views: dict[str, str], *, ev
         views: their statements by name.
         even_if_there: write them anyway, because tables or views have changed.
     """
-    mark = marked("", "\n".join([*_declared(), written(), *views.values()]))
+    mark = _mark(written(), *views.values())
     found = connection.execute(
         "SELECT comment FROM duckdb_tables() WHERE database_name = current_database() AND table_name = ?", [RECORD]
     ).fetchone()
@@ -332,6 +332,12 @@ def describe(connection: duckdb.DuckDBPyConnection, views: dict[str, str], *, ev
 def marked(meaning: str, made_from: str) -> str:
     """A comment by which it can be told whether what it is about is up to date."""
     return f"{meaning} (embaudit {hashlib.sha256(made_from.encode()).hexdigest()[:16]})".strip()
+
+
+@cache
+def _mark(*parts: str) -> str:
+    """What the comments of all that is declared, and of these texts, are known by."""
+    return marked("", "\n".join([*_declared(), *parts]))
 
 
 def _declared() -> list[str]:
