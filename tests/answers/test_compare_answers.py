@@ -48,14 +48,22 @@ def own_home(tmp_path: Path, empty_once: Path) -> Iterator[Path]:
         yield home
 
 
-@pytest.fixture
-def store(own_home: Path, tmp_path: Path) -> Path:
-    """Asked twice: of 200 rows, and of 195 of which five hold zeros."""
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory, empty_once: Path) -> tuple[Path, Path]:
+    """A store that was asked twice, of 200 rows, and of 195 of which five hold zeros; and the home that has this."""
     vectors = np.random.default_rng(0).normal(size=(200, 8)).astype(np.float32)
-    place = tmp_path / "rows.npy"
-    for rows, zeros in ((200, 0), (195, 5)):
-        np.save(place, np.concatenate([vectors[: rows - zeros], np.zeros((zeros, 8), np.float32)]))
-        assert "Kept as answer" in run("vectors", place, "--keep").output
+    place = tmp_path_factory.mktemp("asked") / "rows.npy"
+    with home_at(place.parent / "home", empty_once) as home:
+        for rows, zeros in ((200, 0), (195, 5)):
+            np.save(place, np.concatenate([vectors[: rows - zeros], np.zeros((zeros, 8), np.float32)]))
+            assert "Kept as answer" in run("vectors", place, "--keep").output
+    return place, home
+
+
+@pytest.fixture
+def store(asked: tuple[Path, Path], own_home: Path) -> Path:
+    place, home = asked
+    shutil.copytree(home, own_home, dirs_exist_ok=True)
     return place
 
 

@@ -146,6 +146,7 @@ SLOW = (
     "LanceDB, HNSW",
     "LanceDB, codes",
     "DuckDB, lists",
+    "DuckDB, HNSW",
     "DuckDB, HNSW by inner product",
     "Milvus Lite, FLAT",
 )

@@ -11,6 +11,7 @@ import pytest
 import scipy
 from hypothesis import given
 from hypothesis.extra.numpy import arrays
+from some_rows import mostly_slow
 
 from embaudit.corpora.downstream.material import best_f1, lets_other_share_through, share_of, transferred
 from embaudit.questions.switch.material import OldAndNew, search_of_vectors
@@ -90,7 +91,7 @@ def test_too_few_pairs_above_it_bound_it_from_below_only() -> None:
 
 
 @pytest.mark.parametrize("dependence", [0.0, 0.7, 0.99])
-@pytest.mark.parametrize("n", [150, 600])
+@pytest.mark.parametrize("n", mostly_slow([150, 600], 1))
 def test_the_interval_holds_the_number_of_the_whole_population(dependence: float, n: int) -> None:
     """Two normal scales: P(x > t) = P(y > t′) for t′ = 0.5 + t / 2, whatever binds them."""
     generator, t, held, rounds = np.random.default_rng(1), 1.3, 0, 200
