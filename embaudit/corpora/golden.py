@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -131,6 +132,8 @@ def _records(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
         raise CorpusError(f"{path} is not UTF-8: {error}.", next_step="Save it as UTF-8.") from error
     suffix = path.suffix.lower()
     if suffix in TABLES:
+        # What a query expects may be a whole document.
+        csv.field_size_limit(sys.maxsize)
         reader = csv.DictReader(io.StringIO(content), delimiter=TABLES[suffix])
         if not {"query", "expect"} <= {str(name).strip().lower() for name in reader.fieldnames or ()}:
             raise UsageError(f"{path} has no columns query and expect.", next_step=FORM)

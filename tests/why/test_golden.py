@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from dataclasses import replace
@@ -48,6 +49,13 @@ def test_every_form_gives_the_same_cases(name: str, tmp_path: Path) -> None:
     file.write_text(FORMS[name], encoding="utf-8-sig")
 
     assert sorted(read_golden(file), key=lambda one: one.query) == WANTED
+
+
+def test_what_is_expected_may_be_a_whole_document(tmp_path: Path) -> None:
+    # As in a process that has read nothing else.
+    csv.field_size_limit(131_072)
+    (file := tmp_path / "golden.csv").write_text(f"query,expect\nfirst,{'a' * 200_000}\n", encoding="utf-8")
+    assert [len(text) for (text,) in (one.expected for one in read_golden(file))] == [200_000]
 
 
 @pytest.mark.parametrize(
