@@ -92,19 +92,20 @@ class AnsweredNow(BaseModel):
 
 
 def read_questions(
-    tables: Mapping[str, list[dict[str, Any]]], folder: Path, shared: Mapping[str, Any], passports: Path
+    tables: Mapping[str, list[dict[str, Any]]], path: Path, shared: Mapping[str, Any], passports: Path
 ) -> list[AskedEntry]:
     """The questions of a watch list; file names in them are relative to it.
 
     Args:
         tables: by question or short form, the tables that ask it.
+        path: of the watch list.
         shared: settings of the whole list that a question may have, too: ``device``.
         passports: the folder with those of watched endpoints.
 
     Raises:
-        UsageError: naming the entry.
+        UsageError: naming the file and the entry.
     """
-    entries = []
+    entries, folder = [], path.parent
     for kind, asked in tables.items():
         for nth, table in enumerate(asked, 1):
 
@@ -128,7 +129,7 @@ def read_questions(
                 if isinstance(error, ValidationError):
                     said = complaint(dict(error.errors()[0]), AskedEntry)
                 raise UsageError(
-                    f"Entry {nth} of [[{kind}]] is wrong: {said}", next_step="See docs/watch.md."
+                    f"Entry {nth} of [[{kind}]] in {path} is wrong: {said}", next_step="See docs/watch.md."
                 ) from error
             entries.append(entry)
     return entries

@@ -147,7 +147,7 @@ def read_watch_list(path: Path) -> WatchList:
         update={
             kind: [_completed(entry, found.settings, path.parent) for entry in getattr(found, kind)] for kind in KINDS
         }
-        | {"questions": read_questions(found.asked, path.parent, shared, Settings().reports / PASSPORTS)}
+        | {"questions": read_questions(found.asked, path, shared, Settings().reports / PASSPORTS)}
     )
 
 

@@ -35,8 +35,9 @@ WRONG = {
 @pytest.mark.parametrize(("text", "said"), WRONG.values(), ids=WRONG)
 def test_what_is_wrong_is_named(text: str, said: str, tmp_path: Path) -> None:
     (tmp_path / "watch.toml").write_text(text)
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(UsageError, match=said) as error:
         read_watch_list(tmp_path / "watch.toml")
+    assert str(tmp_path / "watch.toml") in error.value.happened
 
 
 def test_files_stand_beside_the_list_and_the_lists_device_is_taken(tmp_path: Path) -> None:
