@@ -26,6 +26,8 @@ FILE = Path(__file__).with_name("told.txt")
 QUOTED = re.compile(r"“[^”]*”|‘[^’]*’|(?<!\w)'(?:[^'\\]|\\.)*'(?!\w)|\"[^\"]*\"")
 PLACE = re.compile(r"(?:\w+:/)?(?<![\w.)])/[\w./\[\]~-]+")
 NUMBER = re.compile(r"[−+-]?(?:\d[\d,.]*\d|\d|\.\d+)(?:e[−+-]?\d+)?(?:st|nd|rd|th)?\b")
+# How near two vectors are that one function made: processors differ in the last bits.
+NEAR = re.compile(r" to the last bit| \(# − cosine #\)")
 SEVERAL = re.compile(r"#(?:,? (?:and |to )?#)+|# \[#\]|about(?= the time)|# times(?= the time)")
 
 # By report, what was told in this process; and whether it is to be written.
@@ -61,7 +63,7 @@ def unread(report: str, told: Page | Iterable[Finding | str]) -> list[str]:
 def form_of(text: str) -> str:
     """A text without what differs between states: numbers, what is quoted, places."""
     text = text.replace(tempfile.gettempdir(), "/tmp")
-    for what, instead in ((QUOTED, "“…”"), (PLACE, "“…”"), (NUMBER, "#"), (SEVERAL, "#"), (SEVERAL, "#")):
+    for what, instead in ((QUOTED, "“…”"), (PLACE, "“…”"), (NUMBER, "#"), (NEAR, ""), (SEVERAL, "#"), (SEVERAL, "#")):
         text = what.sub(instead, text)
     return " ".join(text.split())
 

@@ -32,8 +32,8 @@ WRONG = {
     "a value that is none": re.compile(r"(?<!')\bNone\b(?! (?:of|gains|is|was|are|has|alone)\b)(?!')"),
     "none of none": re.compile(r"(?<![\d,.])0 of 0\b"),
     "a plural after a 1": re.compile(
-        r"(?<![\w.,:/=−-])(?<!\d of )1 (?!(?:is|was|has|does|as|less|across|this|its|plus|minus|times|finds)\b)"
-        r"[a-z]{2,}s\b"
+        r"(?<![\w.,:/=−-])(?<!\d of )1 "
+        r"(?!(?:is|was|has|does|as|less|across|this|its|plus|minus|times|finds|gives|class)\b)[a-z]{2,}s\b"
     ),
     "two ends": re.compile(r"(?<!\.)\.\.(?![./])|[.!?]\s*[;,](?:\s|$)|[:,;]\s*[.;,](?:\s|$)|[:;,→]\s*$"),
     "nothing in brackets": re.compile(r"\(\s*\)|\[\s*\]|\(\s*[,;]"),

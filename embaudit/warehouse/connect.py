@@ -223,7 +223,7 @@ def _open_file_writer(path: Path, wait_seconds: float) -> Iterator[duckdb.DuckDB
         connection = _connect(path, wait_seconds, read_only=False, config=WRITER)
         if connection is None:
             raise WarehouseError(
-                f"Another process has had the warehouse {path} open for {wait_seconds:.0f} seconds.",
+                f"Another process has had the warehouse {path} open for {wait_seconds:.0f} s.",
                 kept="The published tables are unchanged, and all staged results are kept.",
                 next_step="Close that program (a DuckDB shell or dashboard?) and run the same command again.",
             )

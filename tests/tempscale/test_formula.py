@@ -225,7 +225,7 @@ def test_what_is_no_vector_and_no_table_is_refused(value: Any) -> None:
         ([0.5] * 4, "for 4 layers, but the checkpoint has 3"),
         ([[0.5] * 2] * 2, "for 2 layers"),
         ([[0.5] * 3] * 3, "for 3 heads, but the checkpoint has 2"),
-        (Temperatures.per_head([0.5]), "for 1 heads"),
+        (Temperatures.per_head([0.5]), "for 1 head,"),
     ],
 )
 def test_another_number_of_layers_or_heads_is_refused(tau: Any, reason: str) -> None:

@@ -88,7 +88,7 @@ def test_a_lock_is_waited_for(filled: Path, hold: Callable, locks: Locks, mode: 
 
 def test_a_lock_that_is_kept_ends_in_a_paragraph(filled: Path, hold: Callable, locks: Locks) -> None:
     hold(filled)
-    says = r"Another process has had .* open for 1 seconds"
+    says = r"Another process has had .* open for 1 s"
     with pytest.raises(WarehouseError, match=says) as caught, open_writer(filled, 0.6):
         pass
     assert locks.met > 1

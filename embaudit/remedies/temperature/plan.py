@@ -120,7 +120,7 @@ def _number(value: object) -> float:
         return float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, RuntimeError) as error:
         raise UsageError(
-            f"{value!r} is not a temperature.",
+            f"'{value}' is not a temperature.",
             next_step="Give a number greater than 0, one per layer, or a table of layers and heads.",
         ) from error
 
