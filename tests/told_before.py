@@ -25,6 +25,7 @@ from embaudit.declared.rule import Finding
 FILE = Path(__file__).with_name("told.txt")
 QUOTED = re.compile(r"“[^”]*”|‘[^’]*’|(?<!\w)'(?:[^'\\]|\\.)*'(?!\w)|\"[^\"]*\"")
 PLACE = re.compile(r"(?:\w+:/)?(?<![\w.)])/[\w./\[\]~-]+")
+HASH = re.compile(r"(?<![\w.])(?=\d*[a-f])(?=[a-f]*\d)[0-9a-f]{12,}\b")
 NUMBER = re.compile(r"[−+-]?(?:\d[\d,.]*\d|\d|\.\d+)(?:e[−+-]?\d+)?(?:st|nd|rd|th)?\b")
 # How near two vectors are that one function made: processors differ in the last bits.
 NEAR = re.compile(r" to the last bit| \(# − cosine #\)")
@@ -63,7 +64,15 @@ def unread(report: str, told: Page | Iterable[Finding | str]) -> list[str]:
 def form_of(text: str) -> str:
     """A text without what differs between states: numbers, what is quoted, places."""
     text = text.replace(tempfile.gettempdir(), "/tmp")
-    for what, instead in ((QUOTED, "“…”"), (PLACE, "“…”"), (NUMBER, "#"), (NEAR, ""), (SEVERAL, "#"), (SEVERAL, "#")):
+    for what, instead in (
+        (QUOTED, "“…”"),
+        (PLACE, "“…”"),
+        (HASH, "#"),
+        (NUMBER, "#"),
+        (NEAR, ""),
+        (SEVERAL, "#"),
+        (SEVERAL, "#"),
+    ):
         text = what.sub(instead, text)
     return " ".join(text.split())
 

@@ -182,8 +182,8 @@ def held_by(report: Report) -> Iterator[str]:
 def _kinds(value: object, place: str) -> Iterator[str]:
     """Each place of a value, with what stands there; of a list, those of all that is in it."""
     if isinstance(value, dict) and value.keys() == {"value", "low", "high"}:
-        ends = "with ends" if value["low"] is not None else "without ends"
-        yield f"{place}: {'none' if value['value'] is None else 'an estimate'} {ends}"
+        # Whether a sample supports an interval may depend on a processor's last bits.
+        yield f"{place}: {'none' if value['value'] is None else 'an estimate'}"
     elif isinstance(value, dict) and value:
         for name, inner in value.items():
             # Some are by what was given: a data set, a kind of text.
