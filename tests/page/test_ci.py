@@ -50,7 +50,12 @@ def test_junit_has_a_case_each() -> None:
 
 
 def test_sarif_has_a_result_for_all_but_what_is_right() -> None:
-    (run,) = json.loads(sarif("check", "./model", CHECKED))["runs"]
+    log = json.loads(sarif("check", "./model", CHECKED))
+    # What a reader of SARIF looks at first.
+    assert log.keys() == {"$schema", "version", "runs"}
+    assert (log["version"], log["$schema"].endswith("sarif-2.1.0.json")) == ("2.1.0", True)
+    (run,) = log["runs"]
+    assert run["tool"]["driver"]["name"] == "embaudit check"
     assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == [
         one.name.replace("\x00", "") for one in CHECKED if one.level != "ok"
     ]

@@ -118,6 +118,14 @@ def test_tokens_come_and_go(sides: dict[str, Side]) -> None:
     assert compare_sides(sides["a1"], sides["a4"]).tokens is None
     without = compare_sides(sides["a1"], but(sides["a2"], severe=None))
     assert (without.tokens, without.tokens_why) == (None, "one of the two did not look for sticky tokens")
+    # Those of one side after another, and of each the worst first, whatever it is called.
+    assert sides["a1"].newest.severe
+    known = next(iter(sides["a1"].newest.severe.values()))
+    losses = {"a": 0.5, "c": 0.9, "b": 0.9}
+    severe = {token: {**known, "loss": loss} for token, loss in losses.items()}
+    named = compare_sides(but(sides["a1"], severe={"z": known}), but(sides["a2"], severe=severe)).tokens
+    assert named is not None
+    assert [row["token"] for row in named] == ["z", "b", "c", "a"]
 
 
 def said_of(*sides: Side) -> list[str]:
