@@ -3,7 +3,7 @@
 A sentence, heading or column that is not there fails the test that told it, so that a change of words is reviewed where
 it can be read. Numbers, quotations and places are left out: they differ between states and machines. The file is
 written anew, in one process, by
-``pytest --tell-anew -m "not slow" tests/*/test_*_told.py tests/page tests/why/test_application.py``.
+``pytest --tell-anew tests/*/test_*_told.py tests/page tests/why/test_application.py``.
 """
 
 from __future__ import annotations

@@ -278,7 +278,7 @@ def read_audit(warehouse: Warehouse | str, audit_id: str | None, wait_seconds: f
         )
         if not found:
             raise UsageError(
-                f"The warehouse {warehouse} has no audit {audit_id}."
+                f"The warehouse {warehouse} has no audit {audit_id!r}."
                 if audit_id
                 else f"The warehouse {warehouse} has no audits.",
                 next_step="List them: embaudit list audits",
