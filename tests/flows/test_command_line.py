@@ -99,7 +99,7 @@ def test_a_warehouse_answers_what_is_asked_of_it(audited: Audited, embaudit_here
     assert (facts["audit_id"], facts["status"]) == (audited.outcome.audit_id, "published")
     assert facts["tokens"][0]["loss"] == max(token["loss"] for token in facts["tokens"])
     assert embaudit_here("show", facts["audit_id"][:6]).returncode == 0
-    refuses(embaudit_here("show", "zzzz"), "no audit zzzz", "embaudit list audits")
+    refuses(embaudit_here("show", "zzzz"), "no audit 'zzzz'", "embaudit list audits")
 
     audits = json.loads(embaudit_here("list", "audits", "--format", "json").stdout)
     assert [row["audit_id"] for row in audits] == [facts["audit_id"]]
