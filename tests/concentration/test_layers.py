@@ -361,9 +361,12 @@ print((peak_memory() - before) / 2**20)
 
 @pytest.mark.slow
 def test_sixteen_layers_of_a_long_text_need_the_memory_of_a_few() -> None:
-    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=500, check=False)
-    assert done.returncode == 0, done.stderr
+    def needed() -> float:
+        done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=500, check=False)
+        assert done.returncode == 0, done.stderr
+        return float(done.stdout)
+
     one_layer = HEADS * TOKENS**2 * 4 / 2**20
-    # The eager kernel itself needs logits, mask and softmax beside the weights: 5 to 7 layers, and on a busy machine,
-    # which gives memory back later, 11.
-    assert float(done.stdout) < 13 * one_layer < LAYERS * one_layer
+    # The eager kernel itself needs logits, mask and softmax beside the weights: 5 to 7 layers. A busy machine may give
+    # memory back later (11 were seen once), but not three times: layers that are kept are kept each time.
+    assert any(needed() < 8 * one_layer < LAYERS * one_layer for _ in range(3))
